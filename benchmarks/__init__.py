@@ -1,0 +1,1 @@
+"""The papers' tables and speed, each by one command."""

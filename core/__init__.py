@@ -1,0 +1,1 @@
+"""Justitia's headless package: private and fair releases of a sensitive table."""

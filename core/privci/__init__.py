@@ -1,0 +1,1 @@
+"""PrivCI: structure selection under a conditional-independence constraint (arXiv 2603.12112)."""

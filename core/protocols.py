@@ -1,0 +1,64 @@
+"""What algorithms see of the private room: noisy answers, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from core.releases import (
+    NoisyMarginal,
+    NoisyScores,
+    PairReference,
+    Provenance,
+    Recoding,
+)
+
+Pair = tuple[str, str]
+
+
+class MarginalGrant(Protocol):
+    """The part of a grant that structure selection uses.
+
+    Every call debits what OpenDP's own map says; none returns an exact value.
+    """
+
+    @property
+    def rho(self) -> Fraction:
+        """What was charged for this grant."""
+        ...
+
+    @property
+    def remaining(self) -> Fraction:
+        """What has not been debited yet."""
+        ...
+
+    def counts(
+        self,
+        cliques: Sequence[tuple[str, ...]],
+        rho: Fraction,
+        *,
+        recoding: Recoding | None = None,
+    ) -> tuple[NoisyMarginal, ...]:
+        """Noisy contingency tables of all cliques, jointly for ``rho``."""
+        ...
+
+    def select_pair(
+        self, candidates: Sequence[Pair], reference: PairReference, rho: Fraction
+    ) -> Pair:
+        """One pair by the exponential mechanism on the L1 score against a frozen reference."""
+        ...
+
+    def score_pairs(
+        self, pairs: Sequence[Pair], reference: PairReference, rho: Fraction
+    ) -> NoisyScores:
+        """Noisy L1 scores of all pairs, jointly for ``rho``."""
+        ...
+
+    def provenance(self, *, flags: Sequence[str] = ()) -> Provenance:
+        """Where the answers came from and what they cost so far."""
+        ...
+
+
+#: Called after each step with (stage, done, total, detail); may raise ``Cancelled``.
+Progress = Callable[[str, int, int, object], None]
