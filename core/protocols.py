@@ -43,6 +43,10 @@ class MarginalGrant(Protocol):
         """Noisy contingency tables of all cliques, jointly for ``rho``."""
         ...
 
+    def row_count(self, rho: Fraction) -> NoisyMarginal:
+        """The number of rows as a 0-dimensional table; exact and free where it is public."""
+        ...
+
     def select_pair(
         self, candidates: Sequence[Pair], reference: PairReference, rho: Fraction
     ) -> Pair:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -255,6 +256,16 @@ class SelectionStep:
         )
 
 
+def estimated_total(one_way: Sequence[NoisyMarginal]) -> float:
+    """Row count from noisy tables on declared cells, inverse-variance weighted (may be negative).
+
+    Every table's sum is the same count plus noise of variance cells * sigma**2.
+    """
+    weights = [1.0 / (marginal.values.size * marginal.sigma**2) for marginal in one_way]
+    sums = [float(marginal.values.sum()) for marginal in one_way]
+    return float(np.average(sums, weights=weights))
+
+
 def _forbidden_dict(pair: ForbiddenPair) -> dict[str, Any]:
     return {"pair": list(pair.pair), "constraint": pair.constraint, "reason": pair.reason}
 
@@ -291,6 +302,8 @@ class TreeRelease:
         Noisy scores of all pairs (``privci-exact`` only).
     partial
         True when a cancel kept what was measured up to then.
+    public_rows
+        The row count where it is public (replace_one); None where it is protected.
     """
 
     provenance: Provenance
@@ -305,6 +318,7 @@ class TreeRelease:
     two_way: tuple[NoisyMarginal, ...]
     scores: NoisyScores | None = None
     partial: bool = False
+    public_rows: int | None = None
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -313,10 +327,10 @@ class TreeRelease:
 
     @property
     def total(self) -> float:
-        """Row count estimated from the uncompressed one-ways, inverse-variance weighted."""
-        weights = [1.0 / (marginal.values.size * marginal.sigma**2) for marginal in self.one_way]
-        sums = [float(marginal.values.sum()) for marginal in self.one_way]
-        return float(np.average(sums, weights=weights))
+        """Row count: the public one, or inverse-variance weighted from uncompressed one-ways."""
+        if self.public_rows is not None:
+            return float(self.public_rows)
+        return estimated_total(self.one_way)
 
     # -- bytes -----------------------------------------------------------------------------
 
@@ -337,6 +351,7 @@ class TreeRelease:
             "two_way": _pack(self.two_way, "two_way", arrays),
             "recoding": sorted(self.recoding.maps),
             "partial": self.partial,
+            "public_rows": self.public_rows,
             "scores": None,
         }
         for index, name in enumerate(sorted(self.recoding.maps)):
@@ -379,6 +394,7 @@ class TreeRelease:
                 Fraction(scores["rho"]),
             ),
             partial=bool(header["partial"]),
+            public_rows=header["public_rows"],
         )
 
 
@@ -422,7 +438,7 @@ def unpack_bytes(blob: bytes, kind: str) -> tuple[dict[str, Any], dict[str, NDAr
         with np.load(io.BytesIO(blob), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
-    except (ValueError, KeyError, OSError, EOFError) as error:
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ReleaseError("the stored release is damaged; restore the store's backup") from error
     if header.get("type") != kind:
         raise ReleaseError(f"the stored release is a {header.get('type')}, not a {kind}")

@@ -1,0 +1,1 @@
+"""The workbench: page files in ``pages.steps``, what they share in ``pages.shared``."""

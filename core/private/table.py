@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SchemaError
+from core.releases import Unit
 from core.schema import Schema
 
 FloatArray = NDArray[np.float64]
@@ -30,12 +31,15 @@ class CodedTable:
         missing there hold NaN, unless the column declares a constant.
     rows
         Number of rows (confidential under add/remove).
+    unit
+        The bound on rows a person that was enforced when the table was coded.
     """
 
     schema: Schema
     codes: Mapping[str, NDArray[Any]]
     numbers: Mapping[str, FloatArray]
     rows: int
+    unit: Unit = field(default_factory=Unit)
 
     def __post_init__(self) -> None:
         """Check lengths and ranges once, so that counting needs no checks."""

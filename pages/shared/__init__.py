@@ -1,0 +1,1 @@
+"""What the pages share: state, jobs, guards, widgets, charts and the tree picture."""

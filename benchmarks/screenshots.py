@@ -1,0 +1,60 @@
+"""Every page in light, dark and narrow, into ``docs/screenshots`` (``make screenshots``)."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tests.browser import house
+
+PAGES = ("Start", "Data", "Roles", "Budget", "Tree", "Synthetic", "Release", "Ledger")
+LOOKS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1360, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1360, "height": 900}},
+    "narrow": {
+        "color_scheme": "light",
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+    },
+}
+
+
+def whole(page: Page) -> int:
+    """Height of the page's content in pixels."""
+    return int(page.evaluate(
+        "document.querySelector('[data-testid=stMain]').scrollHeight"
+    ))  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="screenshots", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/screenshots"))
+    parser.add_argument("--looks", nargs="*", default=list(LOOKS), choices=list(LOOKS))
+    arguments = parser.parse_args(argv)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, house.server(Path(folder)) as address:
+        with house.browser() as opened:
+            for look in arguments.looks:
+                _shoot(house.visitor(opened, address, **LOOKS[look]), look, arguments.out)
+    return 0
+
+
+def _shoot(visitor: house.Visitor, look: str, out: Path) -> None:
+    page = visitor.open()
+    width, height = (LOOKS[look]["viewport"][side] for side in ("width", "height"))
+    page.screenshot(path=out / f"welcome-{look}.png")
+    house.journey(page)
+    for name in PAGES:
+        house.go(page, name)
+        page.set_viewport_size({"width": width, "height": min(max(whole(page), height), 6000)})
+        page.wait_for_timeout(1500)
+        page.screenshot(path=out / f"{name.lower()}-{look}.png")
+        page.set_viewport_size({"width": width, "height": height})
+    print(f"{look}: {len(PAGES)} pages, {len(visitor.foreign)} requests elsewhere")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,210 @@
+"""The command line: ``python -m core demo | draft | run | ledger | verify``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+
+from core.errors import Cancelled, JustitiaError
+
+EXAMPLES = """examples:
+  python -m core demo --out demo
+  python -m core run demo/plan.toml --data demo/demo.csv --out out
+  python -m core draft --data mine.csv --suggest --out mine.toml
+  python -m core ledger
+  python -m core verify out/bundle.zip
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command and option."""
+    top = argparse.ArgumentParser(
+        prog="python -m core",
+        description="Release a sensitive table privately and fairly, without a browser.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="write a demo table and a plan for it")
+    demo.add_argument("--out", required=True, type=Path, help="folder to write into")
+    demo.add_argument("--name", default="hiring", help="hiring, lending or admissions")
+    demo.add_argument("--rows", default=20_000, type=int, help="rows of the table")
+    demo.add_argument("--seed", default=0, type=int, help="seed of the demo's own randomness")
+
+    draft = commands.add_parser("draft", help="start a plan for your own table")
+    draft.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
+    draft.add_argument("--out", required=True, type=Path, help="plan file to write")
+    draft.add_argument("--codebook", type=Path, help="public declarations (CSV or JSON)")
+    draft.add_argument(
+        "--suggest",
+        action="store_true",
+        help="suggest declarations from the values; the release is then flagged for ever",
+    )
+    draft.add_argument("--sheet", help="sheet of an Excel file")
+
+    run = commands.add_parser("run", help="perform a plan; a second run replays it for free")
+    run.add_argument("plan", type=Path, help="plan file (TOML)")
+    run.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
+    run.add_argument("--out", required=True, type=Path, help="folder to write into")
+    run.add_argument(
+        "--simulate", type=int, metavar="SEED", help="seeded noise: NOT PRIVATE, charges nothing"
+    )
+    run.add_argument(
+        "--allow-real-data",
+        action="store_true",
+        help="let --simulate run on a table that is not the embedded demo",
+    )
+    run.add_argument("--population", help="use this population instead of the plan's")
+    run.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
+    run.add_argument("--new-release", action="store_true", help="spend again instead of replaying")
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+    ledger = commands.add_parser("ledger", help="list populations and what they spent")
+    ledger.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
+    ledger.add_argument("--population", help="only this one")
+
+    verify = commands.add_parser("verify", help="check a bundle's hashes and statement")
+    verify.add_argument("bundle", type=Path, help="bundle.zip")
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code (0 done, 2 input, 3 budget, 4 spent, no result)."""
+    options = parser().parse_args(arguments)
+    commands = {
+        "demo": _demo,
+        "draft": _draft,
+        "run": _run,
+        "ledger": _ledger,
+        "verify": _verify,
+    }
+    try:
+        commands[options.command](options)
+    except JustitiaError as error:
+        print(f"justitia: {' '.join(str(error).split())}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"justitia: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from core.starting import write_demo
+
+    for path in write_demo(options.out, options.name, options.rows, options.seed):
+        print(path)
+
+
+def _draft(options: argparse.Namespace) -> None:
+    from core.starting import draft_plan
+
+    drafted = draft_plan(
+        options.data, suggest=options.suggest, codebook=options.codebook, sheet=options.sheet
+    )
+    options.out.write_text(drafted.text, encoding="utf-8")
+    for note in drafted.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(options.out)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from core.runner import run
+
+    stop = _Interrupt()
+    previous = signal.signal(signal.SIGINT, stop.ask)
+    try:
+        result = run(
+            options.plan,
+            options.data,
+            options.out,
+            simulate=options.simulate,
+            allow_real_data=options.allow_real_data,
+            population=options.population,
+            ledger_url=options.ledger,
+            new_release=options.new_release,
+            progress=stop.report if options.quiet else stop.tell,
+        )
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    provenance = result.derived.release.provenance
+    for note in result.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for flag in provenance.flags:
+        print(f"flag: {flag}", file=sys.stderr)
+    spent = Fraction(0) if result.replayed or provenance.simulated else provenance.rho
+    print("replayed, nothing spent" if result.replayed else f"spent rho = {spent}")
+    for path in result.paths.values():
+        print(path)
+
+
+class _Interrupt:
+    """Ctrl-C asks for a cancel at the next step, so that what was paid for is kept."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def ask(self, signum: int, frame: FrameType | None) -> None:
+        """Remember the wish; a second one stops at once."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("justitia: stopping after this step (again: at once)", file=sys.stderr)
+
+    def report(self, stage: str, done: int, total: int, detail: object) -> None:
+        """Raise the cancel where it is asked for."""
+        if self.asked:
+            raise Cancelled("cancelled")
+
+    def tell(self, stage: str, done: int, total: int, detail: object) -> None:
+        """Report to a person, then as :meth:`report`."""
+        if sys.stderr.isatty():
+            print(f"\r{stage} {done}/{total}\x1b[K", end="", file=sys.stderr, flush=True)
+            if done >= total:
+                print(file=sys.stderr)
+        self.report(stage, done, total, detail)
+
+
+def _ledger(options: argparse.Namespace) -> None:
+    from core.private.ledger import Ledger
+    from core.private.zcdp import epsilon
+    from core.statement import exact
+
+    ledger = Ledger(options.ledger)
+    populations = ledger.populations()
+    if options.population is not None:
+        populations = [ledger.population(options.population)]
+    if not populations:
+        print("no population yet; the first release of a plan makes one")
+    for population in populations:
+        spent = ledger.spent(population.name)
+        shown = f", epsilon = {epsilon(spent, population.delta):.4g}" if spent else ""
+        print(
+            f"{population.name}: spent rho = {exact(spent)} of {exact(population.cap)}"
+            f"{shown} at delta = {population.delta:g}; {population.relation.value}, "
+            f"{population.unit.words}"
+        )
+        for spend in ledger.spends(population.name):
+            print(
+                f"  {spend.created_at}  {spend.what:8} rho = {exact(spend.rho)}  "
+                f"{spend.state.value}  {spend.request_id}"
+            )
+
+
+def _verify(options: argparse.Namespace) -> None:
+    from core.bundle import verify
+
+    found = verify(options.bundle)
+    for check in found.checks:
+        print(f"ok: {check}")
+    if found.simulated:
+        print("SIMULATED, NOT PRIVATE: this bundle must not be published as a private release")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,155 @@
+"""The files that a person downloads, made from a release and never from rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.decoding import csv_bytes
+from core.plan import Plan
+from core.privci.certificate import Certificate
+from core.privci.sample import Synthetic
+from core.releases import ForbiddenPair, NoisyMarginal, TreeRelease
+from core.statement import SIMULATED, statement
+
+PREFIX = "SIMULATED_NOT_PRIVATE_"
+#: What each file is, and whether it may be published, in the bundle's manifest.
+DESCRIPTIONS = {
+    "synthetic.csv": "Synthetic rows drawn from the fitted model. May be published.",
+    "tree.json": "Edges in order of choice, forbidden pairs with reasons. May be published.",
+    "certificate.json": "Separation proof and model figures. May be published.",
+    "marginals/one_way.csv": "Noisy one-way tables, as measured. May be published.",
+    "marginals/two_way.csv": "Noisy two-way tables, as measured. May be published.",
+    "ledger.json": "What this population has spent up to this release. May be published.",
+    "statement.md": "The privacy statement. Publish it with the data.",
+    "plan.toml": "Public declarations and settings. May be published.",
+    "release.npz": "The noisy release itself; every other file follows from it. May be published.",
+}
+
+
+def json_bytes(plain: Mapping[str, Any], simulated: bool) -> bytes:
+    """Canonical JSON; simulated output carries its stamp first."""
+    stamped = {"warning": SIMULATED, **plain} if simulated else dict(plain)
+    return (json.dumps(stamped, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+
+
+def tree_document(release: TreeRelease) -> dict[str, Any]:
+    """Structure, edges in order, forbidden pairs with reasons, roles and merged cells."""
+    schema = release.schema
+    return {
+        "structure": release.structure,
+        "partial": release.partial,
+        "columns": [
+            {
+                "name": column.name,
+                "role": release.roles.role(column.name).value,
+                "proxy": column.name in release.roles.proxies,
+                "cells": column.size,
+                "cells_measured": release.recoding.size(column.name, column.size),
+            }
+            for column in schema.columns
+        ],
+        "edges": [list(edge) for edge in release.edges],
+        "components": _components(release),
+        "forbidden_before": [_forbidden(pair) for pair in release.forbidden],
+        "steps": [step.to_dict() for step in release.steps],
+        "constraints": [constraint.to_dict() for constraint in release.roles.constraints],
+    }
+
+
+def _components(release: TreeRelease) -> list[list[str]]:
+    if release.steps:
+        return [list(component) for component in release.steps[-1].components]
+    return [[name] for name in sorted(release.schema.names)]
+
+
+def _forbidden(pair: ForbiddenPair) -> dict[str, Any]:
+    return {"pair": list(pair.pair), "constraint": pair.constraint, "reason": pair.reason}
+
+
+def marginal_rows(
+    marginals: Sequence[NoisyMarginal], release: TreeRelease
+) -> list[tuple[str | int | float, ...]]:
+    """Tidy rows of noisy tables: for each cell the columns, the cells' labels, count and sigma."""
+    rows: list[tuple[str | int | float, ...]] = []
+    declared = [marginal.values.ndim == 1 for marginal in marginals]
+    for marginal, is_declared in zip(marginals, declared, strict=True):
+        labels = [
+            release.schema[name].cells if is_declared else compressed_labels(release, name)
+            for name in marginal.clique
+        ]
+        if marginal.values.ndim == 1:
+            (name,), (cells,) = marginal.clique, labels
+            rows += [
+                (name, cell, int(count), marginal.sigma)
+                for cell, count in zip(cells, marginal.values, strict=True)
+            ]
+            continue
+        one, two = marginal.clique
+        rows += [
+            (one, first, two, second, int(marginal.values[i, j]), marginal.sigma)
+            for i, first in enumerate(labels[0])
+            for j, second in enumerate(labels[1])
+        ]
+    return rows
+
+
+def compressed_labels(release: TreeRelease, name: str) -> tuple[str, ...]:
+    """Public labels of a column's cells after merging."""
+    column = release.schema[name]
+    members = release.recoding.members(name, column.size)
+    return tuple(
+        column.cells[codes[0]] if len(codes) == 1 else f"(merged: {len(codes)} cells)"
+        for codes in members
+    )
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def released_files(release: TreeRelease) -> dict[str, bytes]:
+    """Files that follow from the release alone, byte for byte."""
+    simulated = release.provenance.simulated
+    one = ("column", "cell", "noisy_count", "sigma")
+    two = ("column_1", "cell_1", "column_2", "cell_2", "noisy_count", "sigma")
+    return {
+        "tree.json": json_bytes(tree_document(release), simulated),
+        "marginals/one_way.csv": _csv(one, marginal_rows(release.one_way, release)),
+        "marginals/two_way.csv": _csv(two, marginal_rows(release.two_way, release)),
+        "statement.md": statement(release).encode(),
+        "release.npz": release.to_bytes(),
+    }
+
+
+def artefacts(
+    plan: Plan,
+    release: TreeRelease,
+    synthetic: Synthetic,
+    certificate: Certificate,
+    ledger: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """Every file of the bundle by plain name, except the manifest.
+
+    Parameters
+    ----------
+    plan, release, synthetic, certificate
+        What was chosen, measured, drawn and proved.
+    ledger
+        Public ledger document of the population, up to this release.
+    """
+    simulated = release.provenance.simulated
+    return {
+        "synthetic.csv": csv_bytes(synthetic.frame),
+        **released_files(release),
+        "certificate.json": json_bytes(certificate.to_dict(), simulated),
+        "ledger.json": json_bytes(ledger, simulated),
+        "plan.toml": plan.to_toml().encode(),
+    }

@@ -1,0 +1,149 @@
+"""A table behind its door: read, encoded, recognised, and attached to its population.
+
+The raw table is handed into the private room here and nowhere else outside it; nothing in this
+module looks at a value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import LedgerError, SimulationError
+from core.plan import Plan
+from core.private.coding import encode
+from core.private.fingerprint import fingerprint, secret
+from core.private.ledger import Ledger, Population
+from core.private.reading import RawTable, read_table
+from core.private.source import InMemorySource
+from core.private.vault import Vault
+
+#: Attempts at one plan that are looked through for the latest; more is a mistake.
+MAXIMUM_ATTEMPTS = 10_000
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The vault, the table's public random id, and whether the table was seen before."""
+
+    vault: Vault
+    ledger: Ledger
+    table_id: str
+    seen_before: bool
+
+
+def population_of(plan: Plan, *, simulated: bool = False) -> Population:
+    """The ledger's terms that a plan declares."""
+    terms = plan.population
+    return Population(
+        name=terms.name,
+        relation=terms.relation,
+        unit=terms.unit,
+        cap=terms.cap,
+        delta=terms.delta,
+        simulated=simulated,
+        expected_rows=terms.expected_rows,
+    )
+
+
+def read_for(plan: Plan, data: str | Path | bytes, name: str | None = None) -> RawTable:
+    """Read a table as the plan's ``[reading]`` section says."""
+    reading = plan.reading
+    return read_table(
+        data,
+        name=name,
+        sheet=reading.sheet,
+        delimiter=reading.delimiter,
+        encoding=reading.encoding,
+        decimal=reading.decimal,
+        rename=dict(reading.rename) or None,
+    )
+
+
+def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
+    """Bring a table into the private room, under the plan's population.
+
+    Nothing is charged.  The fingerprint only recognises a table that was seen before.
+
+    Raises
+    ------
+    SchemaError
+        The file lacks a declared column.
+    LedgerError
+        The population exists with another relation or unit.
+    """
+    population = ledger.create_population(population_of(plan))
+    key = secret(ledger)
+    table = encode(raw, plan.released, unit=plan.population.unit, key=key)
+    table_id, seen = ledger.table_id(population.name, fingerprint(raw.frame, key))
+    vault = Vault(InMemorySource(table), population, ledger)
+    return Attached(vault, ledger, table_id, seen)
+
+
+def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool = False) -> Attached:
+    """As :func:`attach`, with seeded noise and a throw-away ledger; for demos and teaching.
+
+    Raises
+    ------
+    SimulationError
+        The table is not the embedded demo that the plan names, and ``allow_real`` is not set.
+    """
+    if not allow_real and not is_demo(plan, raw):
+        raise SimulationError(
+            "simulated noise is seeded and protects nobody, and this table is not the embedded "
+            "demo that the plan names; to rehearse on it all the same, and publish nothing, "
+            "allow it explicitly (--allow-real-data)"
+        )
+    from core.simulation import SeededNoise
+
+    ledger = Ledger("sqlite://")
+    population = ledger.create_population(population_of(plan, simulated=True))
+    key = hashlib.sha256(f"simulated {seed}".encode()).digest()
+    table = encode(raw, plan.released, unit=plan.population.unit, key=key)
+    vault = Vault(InMemorySource(table), population, ledger, noise=SeededNoise(seed))
+    return Attached(vault, ledger, "simulated", False)
+
+
+def is_demo(plan: Plan, raw: RawTable) -> bool:
+    """Whether the table is, value for value, the embedded demo that the plan names."""
+    from core import demo
+
+    origin = plan.demo
+    if origin is None or origin.name not in demo.names() or not 0 <= origin.rows <= 1_000_000:
+        return False
+    made = read_table(demo.csv_bytes(origin.name, rows=origin.rows, seed=origin.seed))
+    key = b"comparison of public demo tables"
+    return fingerprint(made.frame, key) == fingerprint(raw.frame, key)
+
+
+def request_id(plan: Plan, table_id: str, attempt: int = 1) -> str:
+    """Id of a charge: a hash of what is paid for, the population and the table version.
+
+    Settings that cost nothing (rows, engine, seed) do not enter it.
+    """
+    paid = {
+        "population": plan.population.name,
+        "relation": plan.population.relation.value,
+        "unit": [plan.population.unit.rows, plan.population.unit.person_column],
+        "table": table_id,
+        "schema": plan.released.to_dict(),
+        "roles": plan.roles.to_dict(),
+        "rho": str(plan.tree.rho),
+        "structure": plan.tree.structure,
+        "split": [str(part) for part in plan.tree.split],
+    }
+    text = json.dumps(paid, sort_keys=True, ensure_ascii=False)
+    base = f"tree-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return base if attempt == 1 else f"{base}-{attempt}"
+
+
+def latest_attempt(plan: Plan, attached: Attached) -> int:
+    """How often this very plan was charged for this very table (0: never)."""
+    attempt = 0
+    while attached.ledger.spend(request_id(plan, attached.table_id, attempt + 1)) is not None:
+        attempt += 1
+        if attempt >= MAXIMUM_ATTEMPTS:
+            raise LedgerError("this plan was charged far too often; is a script looping?")
+    return attempt

@@ -1,0 +1,204 @@
+"""The release bundle: one zip with a manifest of hashes, and the check that it tells the truth."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.artefacts import DESCRIPTIONS, PREFIX, json_bytes, released_files
+from core.errors import BundleError, JustitiaError
+from core.plan import parse_plan
+from core.privci.certificate import certificate
+from core.releases import TreeRelease, digest
+from core.version import VERSION
+
+MANIFEST = "manifest.json"
+#: A bundle larger than this when unpacked is refused before it is unpacked.
+MAXIMUM_BYTES = 4_000_000_000
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of a bundle found.
+
+    ``checks`` are sentences of what holds; a bundle that fails raises :class:`BundleError`.
+    """
+
+    simulated: bool
+    statement: str
+    checks: tuple[str, ...]
+
+
+def file_name(name: str, simulated: bool) -> str:
+    """Name of a file on disk: simulated output carries its stamp in the name.
+
+    >>> file_name("marginals/one_way.csv", True)
+    'marginals/SIMULATED_NOT_PRIVATE_one_way.csv'
+    """
+    if not simulated:
+        return name
+    folder, _, base = name.rpartition("/")
+    return f"{folder}/{PREFIX}{base}" if folder else f"{PREFIX}{base}"
+
+
+def manifest(files: Mapping[str, bytes], simulated: bool) -> dict[str, Any]:
+    """Hash, size and meaning of every file."""
+    return {
+        "program": f"Justitia {VERSION}",
+        "simulated": simulated,
+        "files": {
+            file_name(name, simulated): {
+                "sha256": digest(blob),
+                "bytes": len(blob),
+                "about": DESCRIPTIONS[name],
+            }
+            for name, blob in sorted(files.items())
+        },
+    }
+
+
+def bundle_bytes(files: Mapping[str, bytes], simulated: bool) -> bytes:
+    """The zip; the same files give the same bytes (no dates, sorted names)."""
+    buffer = io.BytesIO()
+    content = {file_name(name, simulated): blob for name, blob in files.items()}
+    content[file_name(MANIFEST, simulated)] = json_bytes(manifest(files, simulated), simulated)
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(content):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content[name])
+    return buffer.getvalue()
+
+
+def verify(source: str | Path | bytes) -> Verification:
+    """Check a bundle's hashes, and that its documents follow from the release inside it.
+
+    The statement, tree and noisy tables are rebuilt from the release and compared byte for byte;
+    the separation proof is made again from the edges.  A bundle is not signed: somebody who
+    replaces the release *and* every file made from it can still lie, so compare the manifest with
+    the publisher's.
+
+    Raises
+    ------
+    BundleError
+        Not a bundle, damaged, altered, or its documents disagree.
+    """
+    files, simulated = _read(source)
+    checks = [f"{len(files)} files match the manifest's SHA-256 hashes"]
+    release = _release(files)
+    if release.provenance.simulated != simulated:
+        raise BundleError("the manifest and the release disagree on whether it is simulated")
+    for name, blob in released_files(release).items():
+        if files.get(name) != blob:
+            raise BundleError(f"{name} does not follow from the release in this bundle")
+    checks.append("statement, tree and noisy tables follow from the release")
+    _check_certificate(files, release)
+    checks.append("the separation proof holds for the edges of the release")
+    _check_plan(files, release)
+    checks.append("the plan's declarations are those of the release")
+    _check_ledger(files, release)
+    checks.append("the ledger lists the charge that the statement names")
+    return Verification(simulated, files["statement.md"].decode(), tuple(checks))
+
+
+def _open(source: str | Path | bytes) -> zipfile.ZipFile:
+    try:
+        data = io.BytesIO(source) if isinstance(source, bytes) else Path(source)
+        return zipfile.ZipFile(data)
+    except FileNotFoundError as error:
+        raise BundleError(f"{Path(str(source)).name}: no such file") from error
+    except (OSError, zipfile.BadZipFile) as error:
+        raise BundleError("this is not a bundle: it cannot be opened as a zip file") from error
+
+
+def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool]:
+    """Every file by plain name, after its hash was checked; and whether it is simulated."""
+    with _open(source) as archive:
+        entries = archive.infolist()
+        names = [entry.filename for entry in entries]
+        if len(set(names)) != len(names) or sum(e.file_size for e in entries) > MAXIMUM_BYTES:
+            raise BundleError("this is not a bundle: repeated names, or far too large")
+        stamped = f"{PREFIX}{MANIFEST}" in names
+        if not stamped and MANIFEST not in names:
+            raise BundleError(f"this is not a bundle: it has no {MANIFEST}")
+        try:
+            blobs = {name: archive.read(name) for name in names}
+            plain = json.loads(blobs.pop(file_name(MANIFEST, stamped)))
+            listed: dict[str, Any] = plain["files"]
+            simulated = bool(plain["simulated"])
+            hashes = {name: str(item["sha256"]) for name, item in listed.items()}
+        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise BundleError("the bundle or its manifest is damaged") from error
+    if simulated != stamped:
+        raise BundleError("the manifest's name and content disagree on whether it is simulated")
+    for name in sorted(set(hashes) ^ set(blobs)):
+        found = "is listed but not there" if name in hashes else "is there but not listed"
+        raise BundleError(f"{name} {found}")
+    for name, blob in blobs.items():
+        if digest(blob) != hashes[name]:
+            raise BundleError(f"{name} was changed after the bundle was written")
+    return {_plain_name(name, simulated): blob for name, blob in blobs.items()}, simulated
+
+
+def _plain_name(name: str, simulated: bool) -> str:
+    for plain in DESCRIPTIONS:
+        if file_name(plain, simulated) == name:
+            return plain
+    raise BundleError(f"{name} does not belong in a bundle")
+
+
+def _release(files: Mapping[str, bytes]) -> TreeRelease:
+    missing = sorted(set(DESCRIPTIONS) - set(files))
+    if missing:
+        raise BundleError(f"the bundle lacks {missing[0]}")
+    try:
+        return TreeRelease.from_bytes(files["release.npz"])
+    except (JustitiaError, KeyError, TypeError, ValueError) as error:
+        raise BundleError("release.npz is damaged") from error
+
+
+def _check_certificate(files: Mapping[str, bytes], release: TreeRelease) -> None:
+    found = _json(files, "certificate.json")
+    proved = json.loads(json_bytes(certificate(release).to_dict(), release.provenance.simulated))
+    if found.get("separation") != proved["separation"]:
+        raise BundleError("certificate.json does not follow from the edges of the release")
+
+
+def _check_plan(files: Mapping[str, bytes], release: TreeRelease) -> None:
+    try:
+        plan = parse_plan(files["plan.toml"].decode(), "plan.toml")
+    except (JustitiaError, UnicodeDecodeError) as error:
+        raise BundleError(f"plan.toml cannot be read: {error}") from error
+    declared = plan.schema.select(release.schema.names)
+    if declared.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
+        raise BundleError("plan.toml declares other columns or roles than the release")
+    if plan.tree.rho != release.provenance.rho or plan.tree.structure != release.structure:
+        raise BundleError("plan.toml names another price or structure than the release")
+
+
+def _check_ledger(files: Mapping[str, bytes], release: TreeRelease) -> None:
+    provenance = release.provenance
+    spends = _json(files, "ledger.json").get("spends", [])
+    for spend in spends:
+        if spend.get("request_id") == provenance.request_id:
+            if spend.get("rho") != str(provenance.rho):
+                raise BundleError("ledger.json names another charge than the statement")
+            return
+    raise BundleError("ledger.json does not list the charge of this release")
+
+
+def _json(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
+    try:
+        plain = json.loads(files[name])
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{name} is damaged") from error
+    if not isinstance(plain, dict):
+        raise BundleError(f"{name} is damaged")
+    return plain

@@ -1,0 +1,72 @@
+"""What a grant refuses before anything is paid: questions that do not fit the declarations.
+
+Checks read the schema, the recoding and the reference, which are public; never a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from core.errors import SchemaError
+from core.kinds import MAXIMUM_TABLE_CELLS
+from core.moments import MomentFrame
+from core.private.source import Source, table_sizes
+from core.releases import PairReference, Recoding
+
+Pair = tuple[str, str]
+
+
+def check_cliques(
+    source: Source, cliques: Sequence[tuple[str, ...]], recoding: Recoding | None
+) -> None:
+    """Refuse empty, repeated, unknown or huge tables."""
+    if not cliques or not all(cliques):
+        raise SchemaError("counts need at least one column a table; use row_count for the total")
+    for clique in cliques:
+        if len(set(clique)) != len(clique):
+            raise SchemaError("a table names a column twice; name each once")
+    sizes = table_sizes(source.schema, sorted({n for c in cliques for n in c}), recoding)
+    _check_cells(sizes, cliques)
+
+
+def _check_cells(sizes: Mapping[str, int], cliques: Iterable[tuple[str, ...]]) -> None:
+    for clique in cliques:
+        cells = 1
+        for name in clique:
+            cells *= sizes[name]
+        if cells > MAXIMUM_TABLE_CELLS:
+            raise SchemaError(
+                f"the table of {' × '.join(clique)} has {cells} cells, more than "
+                f"{MAXIMUM_TABLE_CELLS}; declare fewer cells in one of these columns"
+            )
+
+
+def check_pairs(
+    source: Source, candidates: Sequence[Pair], reference: PairReference
+) -> tuple[Pair, ...]:
+    """Sorted-name pairs that the reference covers, and a reference that fits the source."""
+    names = sorted(reference.shares)
+    sizes = table_sizes(source.schema, names, reference.recoding)
+    for name in names:
+        shares = reference.shares[name]
+        if shares.shape != (sizes[name],) or not np.all(np.isfinite(shares)):
+            raise SchemaError(f"column {name!r}: the reference needs one finite share a cell")
+    if not np.isfinite(reference.total) or abs(reference.total) >= 2.0**40:
+        raise SchemaError("the reference needs a finite total")
+    pairs = tuple((a, b) for a, b in candidates)
+    if not pairs:
+        raise SchemaError("a selection needs at least one candidate pair")
+    for a, b in pairs:
+        if not (a < b and a in reference.shares and b in reference.shares):
+            raise SchemaError(f"({a!r}, {b!r}) is no sorted pair of the reference's columns")
+    _check_cells(sizes, pairs)
+    return pairs
+
+
+def check_numeric(source: Source, frame: MomentFrame) -> None:
+    """Refuse moments of columns without numbers."""
+    for name in frame.columns:
+        if name not in source.numeric:
+            raise SchemaError(f"column {name!r}: moments need an integer, real or date column")

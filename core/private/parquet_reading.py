@@ -1,0 +1,152 @@
+"""Parquet to typed columns; unsuitable types are refused by column name before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from core.errors import ReadingError
+from core.private.raw import Limits, RawTable, ReadingReport, settle_names
+
+
+def read_parquet(
+    data: bytes,
+    name: str,
+    rename: Mapping[str, str] | Sequence[str] | None,
+    limits: Limits,
+) -> RawTable:
+    """Read a Parquet file after checking its metadata.
+
+    Raises
+    ------
+    ReadingError
+        Naming file, columns and remedy; never a cell's value.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        arrow_schema = file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        raise _damaged(name) from None
+    names = settle_names([str(field.name) for field in arrow_schema], rename, name, limits)
+    _refuse_types(arrow_schema, names, name)
+    _refuse_size(file.metadata, name, limits)
+    texts = [field.name for field in arrow_schema if _is_text(pa, field.type)]
+    try:
+        # As dictionaries first: one long text repeated many times stays small.
+        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+        table = file.read().rename_columns(list(names))
+        table = _plain_texts(table, arrow_schema, name, limits)
+        frame = _frame(pa, table)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError):
+        raise _damaged(name) from None
+    if not len(frame):
+        raise ReadingError(f"{name}: there are columns but no row; choose a full file")
+    storage = {column: str(field.type) for column, field in zip(names, arrow_schema, strict=True)}
+    report = ReadingReport("parquet", notes=("read as Parquet, with the types of the file",))
+    return RawTable(frame, name, report, storage)
+
+
+def _damaged(name: str) -> ReadingError:
+    return ReadingError(
+        f"{name}: the Parquet file is damaged or uses a feature that cannot be read; write it "
+        "again, or export the table as CSV"
+    )
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _is_readable(pa: Any, kind: Any) -> bool:
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+        return bool(_is_text(pa, kind) or types.is_integer(kind) or types.is_boolean(kind))
+    return bool(
+        _is_text(pa, kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+        or types.is_timestamp(kind)
+        or types.is_null(kind)
+    )
+
+
+def _refuse_types(arrow_schema: Any, names: tuple[str, ...], name: str) -> None:
+    import pyarrow as pa
+
+    bad = [
+        f"{column!r} ({field.type})"
+        for column, field in zip(names, arrow_schema, strict=True)
+        if not _is_readable(pa, field.type)
+    ]
+    if bad:
+        plural = "s" if len(bad) > 1 else ""
+        raise ReadingError(
+            f"{name}: column{plural} {', '.join(bad)} cannot be read; drop, or convert to text, "
+            "numbers, booleans, dates or timestamps"
+        )
+
+
+def _refuse_size(metadata: Any, name: str, limits: Limits) -> None:
+    if metadata.num_rows > limits.rows:
+        raise ReadingError(f"{name}: more than {limits.rows} rows; split the file")
+    unpacked = sum(
+        metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)
+    )
+    # A column takes about nine bytes a row in memory, however well it was packed.
+    in_memory = 9 * metadata.num_rows * metadata.num_columns
+    if max(unpacked, in_memory) > limits.unpacked_bytes:
+        raise ReadingError(
+            f"{name}: unpacked, the table is larger than {limits.unpacked_bytes:,} bytes; keep "
+            "fewer rows or columns"
+        )
+
+
+def _plain_texts(table: Any, arrow_schema: Any, name: str, limits: Limits) -> Any:
+    """Text columns undone from their dictionaries, if all of them together are small enough."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size = 0
+    for index, field in enumerate(arrow_schema):
+        column = table.column(index)
+        if not _is_text(pa, field.type) or not pa.types.is_dictionary(column.type):
+            continue
+        for chunk in column.chunks:
+            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+            size += pc.sum(lengths).as_py() or 0
+            if size > limits.unpacked_bytes:
+                raise ReadingError(
+                    f"{name}: unpacked, the texts are larger than {limits.unpacked_bytes:,} bytes; "
+                    "drop long text columns"
+                )
+        plain = column.cast(pa.large_string())
+        table = table.set_column(index, pa.field(table.field(index).name, plain.type), plain)
+    return table
+
+
+def _frame(pa: Any, table: Any) -> pd.DataFrame:
+    """Pandas columns that keep integers, booleans and their nulls apart from floats."""
+    kinds = {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.uint8(): pd.UInt8Dtype(),
+        pa.uint16(): pd.UInt16Dtype(),
+        pa.uint32(): pd.UInt32Dtype(),
+        pa.uint64(): pd.UInt64Dtype(),
+    }
+    frame: pd.DataFrame = table.to_pandas(types_mapper=kinds.get, ignore_metadata=True)
+    return frame

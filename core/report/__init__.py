@@ -1,1 +1,0 @@
-"""Reports from static, escaping templates."""

@@ -1,0 +1,335 @@
+"""Run a plan: read, charge, measure, store, and make every file from the stored release.
+
+This is the wiring that the command line, a notebook and the workbench share.  It passes the raw
+table into the private room and never looks at it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from core.artefacts import artefacts
+from core.attachment import (
+    Attached,
+    attach,
+    attach_simulated,
+    latest_attempt,
+    read_for,
+    request_id,
+)
+from core.bundle import bundle_bytes, file_name
+from core.errors import (
+    Cancelled,
+    JustitiaError,
+    LedgerError,
+    PlanError,
+    ReleaseError,
+    SimulationError,
+)
+from core.plan import Plan, read_plan
+from core.private.ledger import Ledger, Spend, SpendState
+from core.privci.certificate import Certificate, certificate
+from core.privci.reconstruct import fit
+from core.privci.sample import Synthetic, synthesize
+from core.privci.select import release_tree
+from core.protocols import Progress
+from core.releases import TreeRelease
+
+RELEASE_KIND = "TreeRelease"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Everything that follows from a release for free, and the files that show it."""
+
+    release: TreeRelease
+    synthetic: Synthetic
+    certificate: Certificate
+    files: Mapping[str, bytes]
+    bundle: bytes
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did.
+
+    Attributes
+    ----------
+    derived
+        Release, synthetic data, certificate and files.
+    paths
+        Where each file was written, by plain name.
+    request_id
+        Id of the charge; running the same plan on the same table again replays it.
+    replayed
+        True when nothing was spent.
+    notes
+        What the reader of the table had to say (public facts only).
+    """
+
+    derived: Derived
+    paths: Mapping[str, Path]
+    request_id: str
+    replayed: bool
+    notes: tuple[str, ...] = ()
+
+
+def stored_release(ledger: Ledger, spend: Spend) -> TreeRelease:
+    """The release that a spend paid for.
+
+    Raises
+    ------
+    ReleaseError
+        It was spent without a result, or is still running; the message says what to do.
+    """
+    if spend.state is SpendState.CHARGED:
+        raise ReleaseError(
+            "this release is being measured by another process; wait for it and run again"
+        )
+    blob = ledger.release_blob(spend.request_id)
+    if spend.state is SpendState.NO_RESULT or blob is None:
+        raise ReleaseError(
+            f"rho = {spend.rho} was spent on this plan and table and no result exists "
+            f"({spend.message or 'the program ended early'}); --new-release spends again"
+        )
+    return TreeRelease.from_bytes(blob)
+
+
+def measure(
+    attached: Attached, plan: Plan, identity: str, progress: Progress | None = None
+) -> tuple[TreeRelease, bool]:
+    """Charge, measure and store; or replay what the id already paid for.
+
+    Returns
+    -------
+    tuple
+        The release, and whether it was replayed (nothing spent).
+
+    Raises
+    ------
+    BudgetExceeded
+        The cap would be passed; the table was not touched.
+    ReleaseError
+        Charged, and no result exists.
+    """
+    vault = attached.vault
+    grant = vault.grant(plan.tree.rho, "tree", identity)
+    if grant is None:
+        spend = attached.ledger.spend(identity)
+        if spend is None:
+            raise LedgerError("the ledger lost a charge while it was being read; check the store")
+        return stored_release(attached.ledger, spend), True
+    try:
+        release = release_tree(
+            grant,
+            attached.vault.schema,
+            plan.roles,
+            structure=plan.tree.structure,
+            split=plan.tree.split,
+            progress=progress,
+        )
+    except Cancelled as error:
+        vault.fail(grant, "cancelled before anything was measured")
+        raise Cancelled(
+            f"cancelled before anything was measured; the charge of rho = {plan.tree.rho} stays "
+            "spent, because it was made before the table could be touched"
+        ) from error
+    except BaseException as error:
+        vault.fail(grant, f"{type(error).__name__} while measuring")
+        if isinstance(error, Exception) and not isinstance(error, JustitiaError):
+            raise ReleaseError(
+                f"measuring failed ({type(error).__name__}) after rho = {plan.tree.rho} had been "
+                "charged; it stays spent. Please report this; --new-release spends again"
+            ) from error
+        raise
+    vault.complete(grant, release.to_bytes(), RELEASE_KIND, partial=release.partial)
+    return release, False
+
+
+def ledger_document(ledger: Ledger, population: str, identity: str) -> dict[str, Any]:
+    """Public account of a population up to and including one charge.
+
+    Later charges are left out, so that a replay writes the same document.
+    """
+    terms = ledger.population(population)
+    spends = list(ledger.spends(population))
+    ids = [spend.request_id for spend in spends]
+    upto = spends[: ids.index(identity) + 1]
+    spent = sum((spend.rho for spend in upto), Fraction(0))
+    return {
+        "population": terms.name,
+        "relation": terms.relation.value,
+        "unit": terms.unit.words,
+        "cap_rho": str(terms.cap),
+        "spent_rho": str(spent),
+        "remaining_rho": str(terms.cap - spent),
+        "delta": terms.delta,
+        "spends": [_spend_dict(spend, timed=not terms.simulated) for spend in upto],
+    }
+
+
+def _spend_dict(spend: Spend, *, timed: bool) -> dict[str, Any]:
+    return {
+        "request_id": spend.request_id,
+        "what": spend.what,
+        "rho": str(spend.rho),
+        "debited": None if spend.debited is None else str(spend.debited),
+        "state": spend.state.value,
+        # Simulated output must be reproducible byte for byte, so it carries no clock.
+        "charged_at": _moment(spend.created_at) if timed else None,
+        "finished_at": _moment(spend.finished_at) if timed else None,
+        "release_sha256": spend.release_sha256,
+    }
+
+
+def _moment(value: Any) -> str | None:
+    return (
+        None if value is None else str(value.isoformat() if hasattr(value, "isoformat") else value)
+    )
+
+
+def derive(
+    plan: Plan,
+    release: TreeRelease,
+    ledger: Mapping[str, Any],
+    progress: Progress | None = None,
+) -> Derived:
+    """Fit, sample, certify and write every file in memory; costs nothing, touches no rows."""
+    settings = plan.synthetic
+    fitted = fit(release, engine=settings.engine, progress=progress)
+    synthetic = synthesize(
+        release, fitted, rows=settings.rows, engine=settings.engine, seed=settings.seed
+    )
+    proof = certificate(release, fitted)
+    files = artefacts(plan, release, synthetic, proof, ledger)
+    return Derived(
+        release, synthetic, proof, files, bundle_bytes(files, release.provenance.simulated)
+    )
+
+
+def run(
+    plan_path: str | Path,
+    data: str | Path,
+    out: str | Path,
+    *,
+    simulate: int | None = None,
+    allow_real_data: bool = False,
+    population: str | None = None,
+    ledger_url: str | None = None,
+    new_release: bool = False,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Perform every release in a plan and write the files; a second run replays them for free.
+
+    Parameters
+    ----------
+    plan_path, data, out
+        The plan, the table (CSV, Parquet or Excel) and the folder to write into.
+    simulate
+        Seed of simulated, not private noise; nothing is charged anywhere.
+    population
+        Use this population's name instead of the plan's.
+    ledger_url
+        Where the ledger lives; default is the one in the user's own folder.
+    new_release
+        Spend again, on purpose, instead of replaying.
+
+    Raises
+    ------
+    JustitiaError
+        With ``exit_code`` 2 (bad input), 3 (budget refused) or 4 (spent, no result).
+    """
+    plan = read_plan(plan_path)
+    if population is not None:
+        plan = replace(plan, population=replace(plan.population, name=population))
+    target = _writable(Path(out))
+    raw = read_for(plan, data)
+    if simulate is not None:
+        attached = attach_simulated(plan, raw, simulate, allow_real=allow_real_data)
+    else:
+        attached = attach(plan, raw, Ledger(ledger_url))
+    notes = tuple(raw.report.notes)
+    del raw
+    attempt = max(latest_attempt(plan, attached) + int(new_release), 1)
+    identity = request_id(plan, attached.table_id, attempt)
+    release, replayed = measure(attached, plan, identity, progress)
+    attached.vault.close()
+    if release.partial and not replayed:
+        raise Cancelled(
+            "cancelled; what had been measured is kept as a partial release and the charge of "
+            f"rho = {plan.tree.rho} stays spent. Run the same command again to write it for free, "
+            "or with --new-release to spend again"
+        )
+    account = ledger_document(attached.ledger, plan.population.name, identity)
+    derived = derive(plan, release, account, progress)
+    paths = write_files(derived, target)
+    return RunResult(derived, paths, identity, replayed, notes)
+
+
+def simulate(plan: Plan, seed: int, progress: Progress | None = None) -> Derived:
+    """Play a demo's plan through with seeded noise: for notebooks, teaching and tests.
+
+    NOT PRIVATE: the noise is seeded.  Works on the embedded demo that the plan names, and charges
+    nothing.
+
+    Raises
+    ------
+    SimulationError
+        The plan was not written for an embedded demo.
+    """
+    from core import demo
+
+    if plan.demo is None:
+        raise SimulationError("the plan names no embedded demo; use run(..., simulate=seed)")
+    origin = plan.demo
+    raw = read_for(plan, demo.csv_bytes(origin.name, rows=origin.rows, seed=origin.seed))
+    attached = attach_simulated(plan, raw, seed)
+    identity = request_id(plan, attached.table_id)
+    release, _ = measure(attached, plan, identity, progress)
+    account = ledger_document(attached.ledger, plan.population.name, identity)
+    return derive(plan, release, account, progress)
+
+
+def _writable(out: Path) -> Path:
+    """Make the folder and prove that it can be written, before anything is spent."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise PlanError(
+            f"--out {out.name}: cannot write there ({error.strerror}); choose another folder"
+        ) from error
+    return out
+
+
+def write_files(derived: Derived, out: Path) -> dict[str, Path]:
+    """Write every file and the bundle; either all of them appear or none is changed."""
+    simulated = derived.release.provenance.simulated
+    content = {**derived.files, "bundle.zip": derived.bundle}
+    paths: dict[str, Path] = {}
+    staging = Path(tempfile.mkdtemp(prefix=".justitia-", dir=out))
+    try:
+        for name, blob in content.items():
+            path = staging / file_name(name, simulated)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(blob)
+        for name in content:
+            final = out / file_name(name, simulated)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            (staging / file_name(name, simulated)).replace(final)
+            paths[name] = final
+    except OSError as error:
+        raise PlanError(
+            f"--out {out.name}: could not be written ({error.strerror}); the release is stored, "
+            "so run the same command again, nothing more is spent"
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return paths

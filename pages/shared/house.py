@@ -1,0 +1,153 @@
+"""Doors to what outlives a session: ledger and store, the owner, and the mode of the house.
+
+Local mode (default): one owner, this machine.  Shared mode (``JUSTITIA_MODE=shared``): the owner
+is who Streamlit's login says; without a login there is demo data only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from core.errors import JustitiaError
+from core.plan import PopulationPlan
+from core.private.ledger import Ledger, Population, Spend, SpendState
+from core.releases import TreeRelease
+from core.store import Store
+
+if TYPE_CHECKING:
+    from pages.shared.project import Project
+
+LOCAL = "local"
+GUEST = "guest"
+#: Name in the store of projects that were kept for a reload and never saved under a name.
+UNLISTED = "(not listed)"
+_ledgers: dict[str | None, Ledger] = {}
+_lock = threading.Lock()
+
+
+def ledger() -> Ledger:
+    """The ledger that ``JUSTITIA_LEDGER`` names, or the one in the user's own folder."""
+    url = os.environ.get("JUSTITIA_LEDGER") or None
+    with _lock:
+        if url not in _ledgers:
+            _ledgers[url] = Ledger(url)
+        return _ledgers[url]
+
+
+def close(url: str | None) -> None:
+    """Close a ledger that is no longer needed."""
+    with _lock:
+        opened = _ledgers.pop(url, None)
+    if opened is not None:
+        opened.close()
+
+
+def store() -> Store:
+    """The store beside the ledger."""
+    return Store(ledger())
+
+
+def shared() -> bool:
+    """Whether several people share this server."""
+    return os.environ.get("JUSTITIA_MODE", LOCAL) == "shared"
+
+
+def owner() -> str:
+    """Whose projects and populations this session works with."""
+    if not shared():
+        return LOCAL
+    user = st.user.to_dict()
+    if user.get("is_logged_in"):
+        return str(user.get("sub") or user.get("email") or GUEST)
+    return GUEST
+
+
+def demo_only() -> bool:
+    """Whether this visitor may work with demo data only."""
+    return shared() and owner() == GUEST
+
+
+def spend(request_id: str) -> Spend | None:
+    """The ledger's row of a request, if it was ever charged."""
+    return ledger().spend(request_id)
+
+
+def stored_release(request_id: str) -> TreeRelease | None:
+    """The release that a request paid for, or None while there is none."""
+    row = spend(request_id)
+    if row is None or row.state not in {SpendState.DONE, SpendState.PARTIAL}:
+        return None
+    blob = ledger().release_blob(request_id)
+    return None if blob is None else TreeRelease.from_bytes(blob)
+
+
+def save_project(project: Project) -> None:
+    """Keep a project (without rows); an empty one is not worth keeping.
+
+    Runs that another tab added meanwhile are kept too: what was paid for must not be lost.
+    """
+    if not project.draft:
+        return
+    from pages.shared.saved import runs_of, to_plain
+
+    if project.identity:
+        kept = store().open_project(project.identity, owner=project.owner)
+        mine = {run.request_id for run in project.runs}
+        others = tuple(run for run in runs_of(kept.document) if run.request_id not in mine)
+        project.runs = (*others, *project.runs)
+    entry = store().save_project(
+        project.name if project.listed else UNLISTED,
+        to_plain(project),
+        project_id=project.identity or None,
+        owner=project.owner,
+    )
+    project.identity = entry.project_id
+
+
+def open_project(identity: str) -> Project | None:
+    """A kept project of this owner, or None when there is no such project."""
+    from pages.shared.saved import from_plain
+
+    try:
+        found = store().open_project(identity, owner=owner())
+        return from_plain(found.document, identity, owner())
+    except (JustitiaError, KeyError, TypeError, ValueError):
+        return None
+
+
+def saved_projects() -> tuple[tuple[str, str], ...]:
+    """Id and name of the projects that this owner saved under a name, the latest first."""
+    return tuple(
+        (entry.project_id, entry.name)
+        for entry in store().projects(owner())
+        if entry.name != UNLISTED
+    )
+
+
+def check_population(population: PopulationPlan) -> None:
+    """Register a population, or make sure that its terms are those of the ledger."""
+    ledger().create_population(
+        Population(
+            population.name,
+            population.relation,
+            population.unit,
+            population.cap,
+            population.delta,
+            expected_rows=population.expected_rows,
+        )
+    )
+
+
+def known_populations() -> tuple[str, ...]:
+    """Names of this owner's populations, for the question whom a table is about."""
+    if demo_only():
+        return ()
+    return tuple(
+        population.name
+        for population in ledger().populations(owner=LOCAL)
+        if not population.name.startswith("demo ")
+    )

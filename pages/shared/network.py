@@ -1,0 +1,295 @@
+"""The tree picture in plotly: two lanes, a wall with gates between them, edges as they came.
+
+Only public roles and released quantities are drawn.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from core.releases import ForbiddenPair, SelectionStep
+from core.roles import Constraint, Role, Roles
+from pages.shared.lanes import WALL, Edge, Lane, Layout, Link, Spot, lay_out, rule_of
+from pages.shared.palette import FONT, LOOKS, ink
+
+#: Height of one row in pixels, and the most letters of a name that are written out.
+ROW = 34
+LETTERS = 16
+EDGE_WIDTHS = (1.8, 6.5)
+
+
+def elide(name: str, letters: int = LETTERS) -> str:
+    """A long name, shortened; the whole name is on hover.
+
+    >>> elide("a_very_long_name_of_a_column", 12)
+    'a_very_long…'
+    """
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def draw(
+    names: Sequence[str],
+    roles: Roles,
+    edges: Sequence[Edge] = (),
+    *,
+    settled: Sequence[Edge] | None = None,
+    forbidden: Sequence[ForbiddenPair] = (),
+    strengths: Mapping[Edge, float] | None = None,
+    constraint: Constraint | None = None,
+    found: str | None = None,
+    theme: str = "light",
+) -> go.Figure:
+    """The picture after ``edges``, the first ones of ``settled``.
+
+    Parameters
+    ----------
+    names
+        Modelled columns in schema order.
+    forbidden
+        Pairs drawn dashed: those that the rule forbids between the two sides.
+    strengths
+        Released (noisy) strength of each edge, for its width; without it all are equal.
+    constraint
+        Which rule the sides belong to; the role table's if not given.
+    found
+        A column to point out.
+    """
+    layout = lay_out(names, roles, edges, settled=settled, constraint=constraint)
+    figure = go.Figure()
+    _draw_wall(figure, layout, theme)
+    _draw_forbidden(figure, layout, forbidden, theme)
+    for index, link in enumerate(layout.links):
+        newest = index == len(layout.links) - 1
+        colour = ink(theme).accent if newest else ink(theme).line
+        width = _width(link.edge, strengths) + (1 if newest else 0)
+        _draw_link(figure, link, _title(link, index, strengths), colour, width)
+    _draw_jumps(figure, layout, theme)
+    _draw_columns(figure, layout, roles, rule_of(roles, constraint), found=found, theme=theme)
+    _dress(figure, layout, theme)
+    return figure
+
+
+def _draw_wall(figure: go.Figure, layout: Layout, theme: str) -> None:
+    colours = ink(theme)
+    top, bottom = layout.wall
+    stops = [top, *(edge for gate in layout.gates for edge in (gate[0], gate[2])), bottom]
+    blocks = [(-WALL, WALL, *pair) for pair in zip(stops[::2], stops[1::2], strict=True)]
+    for _, sill, low in layout.gates:
+        blocks += [(x - 0.02, x + 0.02, sill, low) for x in (-WALL + 0.02, WALL - 0.02)]
+    for x0, x1, upper, lower in blocks:
+        if upper - lower > 0.02:
+            figure.add_shape(
+                type="rect", x0=x0, x1=x1, y0=lower, y1=upper,
+                fillcolor=colours.wall, line={"width": 0}, layer="below",
+            )  # fmt: skip
+    if layout.floor is not None:
+        figure.add_shape(
+            type="line", x0=-1.5, x1=1.5, y0=layout.floor, y1=layout.floor,
+            line={"color": colours.wall, "width": 1.5}, layer="below",
+        )  # fmt: skip
+
+
+def _draw_forbidden(
+    figure: go.Figure, layout: Layout, forbidden: Sequence[ForbiddenPair], theme: str
+) -> None:
+    places = {spot.name: spot for spot in layout.spots}
+    across = [
+        pair.pair
+        for pair in forbidden
+        if {places[name].lane for name in pair.pair if name in places}
+        == {Lane.PROTECTED, Lane.OUTCOME}
+    ]
+    if not across:
+        return
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for one, other in across:
+        xs += [places[one].x, places[other].x, None]
+        ys += [places[one].y, places[other].y, None]
+    colours = ink(theme)
+    figure.add_scatter(
+        x=xs, y=ys, mode="lines", hoverinfo="skip",
+        line={"color": colours.line, "width": 1, "dash": "dash"},
+        opacity=0.75 if len(across) <= 12 else 0.35,
+    )  # fmt: skip
+    one, other = places[across[0][0]], places[across[0][1]]
+    word = "1 pair" if len(across) == 1 else f"{len(across)} pairs"
+    figure.add_annotation(
+        x=0, y=(one.y + other.y) / 2, text=f"forbidden: {word}", showarrow=False,
+        font={"size": 12, "color": colours.text}, bgcolor=colours.paper, borderpad=3,
+    )  # fmt: skip
+
+
+def _draw_link(figure: go.Figure, link: Link, title: str, colour: str, width: float) -> None:
+    figure.add_scatter(
+        x=[x for x, _ in link.path],
+        y=[y for _, y in link.path],
+        mode="lines",
+        line={"color": colour, "width": width, "dash": "dash" if link.illegal else "solid"},
+        hovertemplate=f"{title}<extra></extra>",
+    )
+
+
+def _draw_jumps(figure: go.Figure, layout: Layout, theme: str) -> None:
+    colours = ink(theme)
+    for link in layout.links:
+        if link.illegal:
+            middle = len(link.path) // 2
+            figure.add_annotation(
+                x=0, y=(link.path[middle - 1][1] + link.path[middle][1]) / 2,
+                text="jumps the wall", showarrow=False, borderpad=2,
+                font={"size": 12, "color": colours.text}, bgcolor=colours.paper,
+            )  # fmt: skip
+
+
+def _width(edge: Edge, strengths: Mapping[Edge, float] | None) -> float:
+    thin, thick = EDGE_WIDTHS
+    if not strengths:
+        return thin + 0.7
+    strongest = max(strengths.values()) or 1.0
+    return thin + (thick - thin) * max(strengths.get(edge, 0.0), 0.0) / strongest
+
+
+def _title(link: Link, index: int, strengths: Mapping[Edge, float] | None) -> str:
+    one, other = (html.escape(name) for name in link.edge)
+    words = f"<b>{one} — {other}</b><br>step {index + 1}"
+    if strengths and link.edge in strengths:
+        words += f"<br>noisy strength {strengths[link.edge]:.3f}"
+    return f"{words}<br>not allowed by the rule" if link.illegal else words
+
+
+def _draw_columns(
+    figure: go.Figure,
+    layout: Layout,
+    roles: Roles,
+    rule: Constraint,
+    *,
+    found: str | None,
+    theme: str,
+) -> None:
+    colours = ink(theme)
+    for role in (Role.PROTECTED, Role.OUTCOME, Role.ADMISSIBLE, Role.INADMISSIBLE):
+        spots = [spot for spot in layout.spots if shown_role(spot.name, roles, rule) is role]
+        if not spots:
+            continue
+        look = LOOKS[role]
+        figure.add_scatter(
+            x=[spot.x for spot in spots],
+            y=[spot.y for spot in spots],
+            mode="markers+text",
+            marker={
+                "symbol": [
+                    "diamond-open" if spot.name in roles.proxies else look.symbol for spot in spots
+                ],
+                "size": [26 if spot.name == found else 17 for spot in spots],
+                "color": look.colour(theme),
+                "line": {"color": look.colour(theme), "width": 2},
+                "opacity": 1,
+            },
+            text=[_label(spot, roles, role) for spot in spots],
+            textposition=[_text_side(spot) for spot in spots],
+            textfont={"size": 13, "color": colours.text},
+            customdata=[[spot.name] for spot in spots],
+            hovertemplate=[
+                f"<b>{html.escape(spot.name)}</b><br>{_role_words(spot.name, roles, role)}"
+                f"<br>{spot.lane.value}<extra></extra>"
+                for spot in spots
+            ],
+            cliponaxis=False,
+        )
+
+
+def shown_role(name: str, roles: Roles, rule: Constraint) -> Role:
+    """Role of a column in one rule (a further rule may name other columns than the table)."""
+    if name in rule.protected and name not in roles.proxies:
+        return Role.PROTECTED
+    if name in rule.outcome:
+        return Role.OUTCOME
+    if name in rule.admissible:
+        return Role.ADMISSIBLE
+    return Role.INADMISSIBLE
+
+
+def _role_words(name: str, roles: Roles, role: Role) -> str:
+    return "proxy, treated as protected" if name in roles.proxies else LOOKS[role].words
+
+
+def _label(spot: Spot, roles: Roles, role: Role) -> str:
+    letter = "I→S" if spot.name in roles.proxies else role.value
+    name = html.escape(elide(spot.name))
+    if spot.lane is Lane.PROTECTED:
+        return f"{name} <b>{letter}</b>  "
+    return f"  <b>{letter}</b> {name}" if spot.lane is not Lane.GATE else f"<b>{letter}</b> {name}"
+
+
+def _text_side(spot: Spot) -> str:
+    if spot.lane is Lane.GATE:
+        return "top center"
+    return "middle left" if spot.lane is Lane.PROTECTED else "middle right"
+
+
+def _dress(figure: go.Figure, layout: Layout, theme: str) -> None:
+    colours = ink(theme)
+    heads = (
+        (-1.5, "left", "Protected side"),
+        (0, "center", "Wall with gates"),
+        (1.5, "right", "Outcome side"),
+    )
+    for x, anchor, words in heads:
+        figure.add_annotation(
+            x=x, y=0.75, text=f"<b>{words}</b>", showarrow=False, xanchor=anchor,
+            font={"size": 13, "color": colours.soft},
+        )  # fmt: skip
+    if layout.floor is not None:
+        figure.add_annotation(
+            x=-1.5, y=layout.floor - 0.4, text="<b>On neither side yet</b>", showarrow=False,
+            xanchor="left", font={"size": 13, "color": colours.soft},
+        )  # fmt: skip
+    figure.update_layout(
+        height=int(ROW * (1.2 - layout.bottom) + 20),
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        showlegend=False,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        hovermode="closest",
+        dragmode="pan",
+        hoverlabel={"align": "left"},
+        font={"family": FONT},
+        xaxis={"visible": False, "range": [-1.52, 1.52], "fixedrange": False},
+        yaxis={"visible": False, "range": [layout.bottom, 1.2], "fixedrange": False},
+    )
+
+
+def describe(
+    names: Sequence[str], roles: Roles, edges: Sequence[Edge], forbidden: int | None = None
+) -> str:
+    """One plain sentence about the picture, for those who do not see it."""
+    parts = [
+        f"{len(roles.having(role) & set(names))} {LOOKS[role].words}"
+        for role in (Role.PROTECTED, Role.OUTCOME, Role.ADMISSIBLE)
+    ]
+    joined = f"{len(edges)} edges joined" if edges else "no edge joined yet"
+    words = f"Tree picture of {len(names)} columns ({', '.join(parts)}): {joined}"
+    return words + (f"; {forbidden} pairs forbidden." if forbidden is not None else ".")
+
+
+def sentence(step: SelectionStep, schema_names: Sequence[str], roles: Roles) -> str:
+    """What one step did, in one sentence of Markdown."""
+    one, other = step.chosen
+    words = f"**{plain(one)} — {plain(other)}** joined"
+    if not step.forbidden:
+        return f"{words}; nothing new became forbidden."
+    count = len(step.forbidden)
+    pairs = "1 pair" if count == 1 else f"{count} pairs"
+    return f"{words}; {pairs} became forbidden: {plain(step.forbidden[0].reason)}"
+
+
+def plain(text: str) -> str:
+    """A user's text made harmless inside Markdown."""
+    line = " ".join(text.split())
+    for mark in "\\`*_[]<>#|$:~":
+        line = line.replace(mark, f"\\{mark}")
+    return line

@@ -1,0 +1,123 @@
+"""The released tree, step by step: slider, play button, picture, sentence, table, files."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.releases import SelectionStep, TreeRelease
+from core.roles import Roles
+from pages.shared import network, pictures
+from pages.shared.explorer import standalone
+from pages.shared.jobs import Job
+from pages.shared.network import plain
+from pages.shared.strength import strengths
+
+SECONDS = 0.9
+
+
+def live(job: Job, names: tuple[str, ...], roles: Roles) -> None:
+    """Edges that were drawn so far, while the job runs."""
+    steps = [detail for _, detail in job.events if isinstance(detail, SelectionStep)]
+    edges = [step.chosen for step in steps]
+    pictures.show(names, roles, edges, key="live_tree")
+    if steps:
+        st.markdown(f"Step {len(steps)}: {network.sentence(steps[-1], names, roles)}")
+
+
+def replay(release: TreeRelease, key: str) -> None:
+    """Slider and play button over the log of the selection."""
+    last = len(release.steps)
+    slider, playing = f"{key}_step", f"{key}_playing"
+    st.session_state.setdefault(slider, last)
+    every = SECONDS if st.session_state.get(playing) else None
+
+    @st.fragment(run_every=every)
+    def draw() -> None:
+        if st.session_state.get(playing) and every:
+            if st.session_state[slider] >= last:
+                st.session_state[playing] = False
+                st.rerun()
+            st.session_state[slider] += 1
+        _controls(release, key)
+        _step(release, key, st.session_state[slider])
+
+    draw()
+
+
+def _toggle(slider: str, playing: str, last: int) -> None:
+    on = not st.session_state.get(playing, False)
+    st.session_state[playing] = on
+    if on and st.session_state[slider] >= last:
+        st.session_state[slider] = 0
+
+
+def _stop(playing: str) -> None:
+    st.session_state[playing] = False
+
+
+def _controls(release: TreeRelease, key: str) -> None:
+    last = len(release.steps)
+    slider, playing = f"{key}_step", f"{key}_playing"
+    if not last:
+        return
+    button, bar = st.columns([1, 5], vertical_alignment="bottom")
+    on = bool(st.session_state.get(playing))
+    button.button(
+        "Pause" if on else "Play",
+        key=f"{key}_play",
+        icon=":material/pause:" if on else ":material/play_arrow:",
+        on_click=_toggle,
+        args=(slider, playing, last),
+        width="stretch",
+    )
+    bar.slider(
+        "Step of the tree", 0, last, key=slider, on_change=_stop, args=(playing,), format="%d"
+    )
+
+
+def _step(release: TreeRelease, key: str, step: int) -> None:
+    names, roles = release.schema.names, release.roles
+    constraint = pictures.choose_rule(roles, f"{key}_rule")
+    if step:
+        st.markdown(
+            f"Step {step} of {len(release.steps)}: "
+            f"{network.sentence(release.steps[step - 1], names, roles)}"
+        )
+    else:
+        st.markdown(
+            f"Before the first step: {len(release.forbidden)} pairs are forbidden by the rule."
+        )
+    shown = release.forbidden if step == 0 else ()
+    pictures.show(
+        names,
+        roles,
+        release.edges[:step],
+        key=f"{key}_picture",
+        settled=release.edges,
+        strengths=strengths(release),
+        forbidden=shown,
+        constraint=constraint,
+        found=pictures.find_column(names, f"{key}_find"),
+    )
+
+
+def tables(release: TreeRelease, title: str) -> None:
+    """Edges and reasons as tables, and the picture as a file of its own."""
+    edges, forbidden = st.tabs(["Edges", "Forbidden pairs"])
+    with edges:
+        pictures.edge_table(release, strengths(release))
+    with forbidden:
+        late = [pair for step in release.steps for pair in step.forbidden]
+        pictures.forbidden_table([*release.forbidden, *late], height=420)
+    stamp = "SIMULATED_NOT_PRIVATE_" if release.provenance.simulated else ""
+    st.download_button(
+        "Download the picture (HTML, works offline)",
+        data=lambda: standalone(release, title),
+        file_name=f"{stamp}tree.html",
+        mime="text/html",
+        on_click="ignore",
+        icon=":material/download:",
+        key="download_picture",
+        help="One file with its own step control; opens in any browser without a network.",
+    )
+    st.caption(f"Line widths follow the noisy pair tables of the release. Title: {plain(title)}.")

@@ -1,0 +1,33 @@
+"""The sign-off as a document of its own: who, what for, when, and the hashes it stands for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from core.bundle import file_name
+from core.statement import plain
+
+
+def sign_off(entry: Mapping[str, str], made: Any, digest: str) -> bytes:
+    """Markdown with name, purpose, date, the bundle's hash and every file's hash."""
+    simulated = made.release.provenance.simulated
+    lines = ["# Sign-off", ""]
+    if simulated:
+        lines += ["**SIMULATED, NOT PRIVATE**", ""]
+    lines += [
+        f"- Signed by: {plain(entry.get('name', ''))}",
+        f"- Date: {entry.get('date', '')}",
+        f"- Purpose: {plain(entry.get('purpose', ''))}",
+        f"- Request: {made.release.provenance.request_id}",
+        f"- SHA-256 of bundle.zip: {digest}",
+        "",
+        "## Files",
+        "",
+    ]
+    lines += [
+        f"- {file_name(name, simulated)}: {hashlib.sha256(blob).hexdigest()}"
+        for name, blob in sorted(made.files.items())
+    ]
+    return "\n".join([*lines, ""]).encode()

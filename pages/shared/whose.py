@@ -1,0 +1,187 @@
+"""Whose data it is: the population, its neighbouring relation, its unit of protection, its cap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.errors import JustitiaError, PlanError
+from core.plan import PopulationPlan
+from core.private.zcdp import as_rho, format_rho
+from core.releases import Relation, Unit
+from pages.shared import house
+from pages.shared.network import plain
+from pages.shared.project import Project
+
+RELATIONS = {
+    Relation.ADD_REMOVE: "Whether somebody is in the table at all (the number of rows is private)",
+    Relation.REPLACE_ONE: "What somebody's row says (the number of rows is public)",
+}
+ROW, PERSON, UNVERIFIED = "one row", "one person, by an id column", "one person, no id column"
+DEFAULTS: Mapping[str, Any] = {
+    "name": "",
+    "relation": Relation.ADD_REMOVE.value,
+    "unit": ROW,
+    "person": None,
+    "rows": 1,
+    "cap": "1",
+    "delta": "1e-9",
+    "expected_rows": "",
+}
+
+
+def population_draft(project: Project) -> dict[str, Any]:
+    """What was typed so far, with the defaults for the rest."""
+    return {**DEFAULTS, **project.population_draft}
+
+
+def _set(project: Project, field: str, key: str) -> None:
+    value = st.session_state[key]
+    project.change(population_draft={**project.population_draft, field: value})
+
+
+def edit_population(project: Project) -> None:
+    """Draw the questions; every answer goes into the project's draft at once."""
+    draft = population_draft(project)
+    known = house.known_populations()
+    prefix = f"population_{project.generation}"
+
+    def settings(field: str) -> dict[str, Any]:
+        key = f"{prefix}_{field}"
+        return {"key": key, "on_change": _set, "args": (project, field, key)}
+
+    options = list(known)
+    if draft["name"] and draft["name"] not in options:
+        options.append(draft["name"])
+    st.selectbox(
+        "Whose data is it? The same people as …",
+        options,
+        index=options.index(draft["name"]) if draft["name"] else None,
+        accept_new_options=True,
+        placeholder="Type a name, such as “applicants 2026”, or choose one",
+        help="All tables about the same people share one budget, whatever their file is called. "
+        "If these people are in an earlier table, choose that population.",
+        disabled=project.demo is not None,
+        **settings("name"),
+    )
+    terms = existing_terms(draft["name"])
+    if terms is not None:
+        st.info(
+            f"“{plain(draft['name'])}” is known. Its terms are fixed: {terms.unit.words}; "
+            f"{RELATIONS[terms.relation].lower()}; cap ρ = {format_rho(terms.cap)}.",
+            icon=":material/link:",
+        )
+        _expected_rows(draft, settings)
+        return
+    st.radio(
+        "What is kept secret?",
+        [relation.value for relation in RELATIONS],
+        index=[relation.value for relation in RELATIONS].index(draft["relation"]),
+        format_func=lambda value: RELATIONS[Relation(value)],
+        **settings("relation"),
+    )
+    left, right = st.columns(2)
+    with left:
+        st.selectbox(
+            "Who is protected?",
+            (ROW, PERSON, UNVERIFIED),
+            index=(ROW, PERSON, UNVERIFIED).index(draft["unit"]),
+            help="With several rows a person the whole person can be protected; the noise grows "
+            "with the square of the number of rows.",
+            **settings("unit"),
+        )
+    with right:
+        st.text_input(
+            "Cap: the most that may ever be spent, as ρ",
+            value=draft["cap"],
+            help="Losses add up over all releases about this population. When the cap is reached "
+            "the ledger refuses.",
+            **settings("cap"),
+        )
+    if draft["unit"] != ROW:
+        _person(project, draft, settings)
+    _expected_rows(draft, settings)
+    with st.expander("δ, for showing ρ as ε"):
+        st.text_input("δ", value=draft["delta"], **settings("delta"))
+        st.caption("ρ is the promise; ε at this δ is only another way of showing it.")
+
+
+def _person(project: Project, draft: Mapping[str, Any], settings: Any) -> None:
+    left, right = st.columns(2)
+    names = [row["name"] for row in project.draft]
+    if draft["unit"] == PERSON:
+        with left:
+            st.selectbox(
+                "Column with the person's id",
+                names,
+                index=names.index(draft["person"]) if draft["person"] in names else None,
+                **settings("person"),
+            )
+    with right:
+        st.number_input(
+            "Most rows a person may have",
+            min_value=1,
+            max_value=1000,
+            value=int(draft["rows"]),
+            help="Rows beyond that are dropped before anything is measured."
+            if draft["unit"] == PERSON
+            else "Nothing enforces this without an id column; the statement will say so.",
+            **settings("rows"),
+        )
+
+
+def _expected_rows(draft: Mapping[str, Any], settings: Any) -> None:
+    st.text_input(
+        "About how many rows, from public knowledge (optional)",
+        value=draft["expected_rows"],
+        placeholder="such as 20000",
+        help="Used for the predicted error only. The true number is never looked up.",
+        **settings("expected_rows"),
+    )
+
+
+def existing_terms(name: str) -> Any:
+    """The ledger's terms of a population of that name, or None."""
+    if not name or (house.demo_only() and not name.startswith("demo ")):
+        return None
+    try:
+        return house.ledger().population(name)
+    except JustitiaError:
+        return None
+
+
+def read_population(project: Project) -> PopulationPlan:
+    """The population that the answers describe.
+
+    Raises
+    ------
+    PlanError, BudgetError
+        An answer cannot be accepted; the message names it.
+    """
+    draft = population_draft(project)
+    expected = str(draft["expected_rows"]).strip().replace(",", "").replace(" ", "")
+    if expected and not expected.isdecimal():
+        raise PlanError("expected rows: type a whole number, such as 20000, or nothing")
+    rows = int(expected) or None if expected else None
+    name = str(draft["name"] or "").strip()
+    terms = existing_terms(name)
+    if terms is not None:
+        return PopulationPlan(
+            name, terms.relation, terms.unit, terms.cap, terms.delta, rows or terms.expected_rows
+        )
+    if draft["unit"] == PERSON and not draft["person"]:
+        raise PlanError("who is protected: choose the column with the person's id")
+    unit = Unit()
+    if draft["unit"] == PERSON:
+        unit = Unit(int(draft["rows"]), draft["person"])
+    elif draft["unit"] == UNVERIFIED:
+        unit = Unit(int(draft["rows"]))
+    try:
+        delta = float(str(draft["delta"]))
+    except ValueError as error:
+        raise PlanError("δ: type a number such as 1e-9") from error
+    return PopulationPlan(
+        name, Relation(draft["relation"]), unit, as_rho(str(draft["cap"]).strip()), delta, rows
+    )

@@ -1,0 +1,170 @@
+"""Small pieces that several pages draw: title, ledger lines, job panel, stale badge, notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+import streamlit as st
+
+from core.errors import JustitiaError
+from core.private.ledger import Population
+from core.private.zcdp import epsilon, format_rho
+from pages.shared import house
+from pages.shared.jobs import Job, JobState, desk
+from pages.shared.network import plain
+from pages.shared.project import Project, Run
+
+POLL_SECONDS = 0.7
+#: Width of running text in pixels: about 80 characters.
+TEXT = 720
+
+
+def theme() -> str:
+    """``light`` or ``dark``, as the browser shows it."""
+    kind = getattr(st.context.theme, "type", None)
+    return "dark" if kind == "dark" else "light"
+
+
+def head(title: str, promise: str, project: Project) -> None:
+    """Title, one sentence, the ledger line (the sidebar is folded away on phones), and notes."""
+    st.title(title)
+    st.markdown(promise, width=TEXT)
+    line = ledger_line(project)
+    if line:
+        st.caption(line)
+    for note in project.notes:
+        st.info(note, icon=":material/info:")
+    project.notes = ()
+
+
+def account(project: Project) -> tuple[Population, Fraction] | None:
+    """The project's population as the ledger knows it, and what is spent; None before that."""
+    if project.population is None:
+        return None
+    try:
+        known = house.ledger().population(project.population.name)
+        return known, house.ledger().spent(project.population.name)
+    except JustitiaError:
+        return None
+
+
+def ledger_line(project: Project) -> str:
+    """One line: whose budget, how much of it is spent, and what that is as epsilon."""
+    if project.population is None:
+        return ""
+    found = account(project)
+    if found is None:
+        return (
+            f":material/account_balance: {plain(project.population.name)} · nothing spent · "
+            f"cap ρ = {format_rho(project.population.cap)}"
+        )
+    known, spent = found
+    left = known.cap - spent
+    return (
+        f":material/account_balance: {plain(known.name)} · spent ρ = {format_rho(spent)} of "
+        f"{format_rho(known.cap)} · left {format_rho(left)}{epsilon_words(spent, known.delta)}"
+    )
+
+
+def epsilon_words(rho: Fraction, delta: float) -> str:
+    """What a rho is as epsilon at the population's delta, to stand behind it."""
+    if rho <= 0:
+        return ""
+    return f" · ε = {epsilon(rho, delta):.2f} at δ = {delta:.0e}"
+
+
+def sidebar(project: Project) -> None:
+    """The ledger beside every page."""
+    st.subheader("Budget", anchor=False)
+    if project.population is None:
+        st.caption("Nothing is spent: no population is named yet.")
+        return
+    found = account(project)
+    cap = project.population.cap if found is None else found[0].cap
+    spent = Fraction(0) if found is None else found[1]
+    st.caption(plain(project.population.name))
+    st.progress(min(float(spent / cap), 1.0), text=f"spent ρ = {format_rho(spent)}")
+    st.caption(
+        f"cap ρ = {format_rho(cap)} · left ρ = {format_rho(cap - spent)}"
+        f"{epsilon_words(spent, project.population.delta)}"
+    )
+
+
+def demoted(text: str) -> str:
+    """A Markdown document as part of a page: its headings become small ones."""
+    return re.sub(r"^(#{1,2}) ", lambda match: "###" + match[1] + " ", text, flags=re.MULTILINE)
+
+
+def stale_badge(project: Project, run: Run) -> None:
+    """Say with which earlier choices something was made; nothing paid for is deleted."""
+    changed = project.stale(run)
+    if changed:
+        st.badge(
+            f"made with earlier {', '.join(changed)}",
+            icon=":material/history:",
+            color="orange",
+        )
+
+
+def job_panel(
+    identity: str,
+    *,
+    cancel: str,
+    picture: Callable[[Job], None] | None = None,
+) -> None:
+    """Watch a job: steps, progress, place in the queue, Cancel; the page reruns when it ends.
+
+    Parameters
+    ----------
+    identity
+        The job's id.
+    cancel
+        What Cancel means for the money, in one sentence.
+    picture
+        Draws what came so far.
+    """
+
+    @st.fragment(run_every=POLL_SECONDS)
+    def watch() -> None:
+        job = desk().find(identity)
+        if job is None or not job.active:
+            st.rerun()
+            return
+        with st.container(border=True, key="job"):
+            _job_words(job)
+            st.button(
+                "Cancelling…" if job.cancelling else "Cancel",
+                key="cancel_job",
+                icon=":material/stop_circle:",
+                on_click=job.cancel,
+                disabled=job.cancelling,
+                help=cancel,
+            )
+            st.caption(cancel)
+            if picture is not None:
+                picture(job)
+
+    watch()
+
+
+def _job_words(job: Job) -> None:
+    if job.state is JobState.QUEUED:
+        ahead = desk().ahead(job.identity)
+        place = "next in the queue" if ahead == 0 else f"{ahead} before it in the queue"
+        st.progress(0.0, text=f"{job.title}: waiting, {place}")
+        return
+    share = min(job.done / job.total, 1.0) if job.total else 0.0
+    count = f" ({job.done} of {job.total})" if job.total else ""
+    st.progress(share, text=f"{job.title}: {job.stage or 'starting'}{count}")
+
+
+def job_ended(job: Job | None) -> None:
+    """How a finished job ended, when it did not end well."""
+    if job is None or job.active or job.state is JobState.DONE:
+        return
+    if job.state is JobState.CANCELLED:
+        st.warning(plain(job.message), title="Cancelled", icon=":material/stop_circle:")
+    else:
+        st.error(plain(job.message), title="This did not work", icon=":material/error:")

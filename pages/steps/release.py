@@ -1,0 +1,135 @@
+"""Release: what is in the bundle, the sign-off, and the download; computes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from core.artefacts import DESCRIPTIONS
+from core.bundle import file_name
+from pages.shared import actions, guards, signing, widgets
+from pages.shared import project as state
+from pages.shared.network import plain
+
+project = state.current()
+widgets.head(
+    "Release",
+    "Everything that may leave the house, in one bundle: what each file is, who signs for it, and "
+    "what was promised.",
+    project,
+)
+guards.require(project, "release")
+run = project.best_run()
+assert run is not None
+made = actions.derived(project, run)
+if made is None:
+    with st.container(border=True):
+        st.markdown(":material/lock: **There are no synthetic rows yet.**")
+        st.page_link(
+            guards.PAGES["synthetic"],
+            label="Fit and sample on Synthetic (free)",
+            icon=":material/arrow_forward:",
+        )
+    st.stop()
+widgets.stale_badge(project, run)
+release = made.release
+simulated = release.provenance.simulated
+digest = hashlib.sha256(made.bundle).hexdigest()
+if release.partial:
+    st.warning(
+        "This release was cancelled on the way: it holds what had been measured until then. The "
+        "whole charge stays spent, and the statement says so.",
+        title="Partial release",
+    )
+if simulated:
+    st.error("Seeded noise: this gives no privacy and must not be published.", title="Simulated")
+for flag in release.provenance.flags:
+    st.warning(f"Flag: {flag}. The statement explains it.", icon=":material/flag:")
+
+st.subheader("In the bundle", anchor=False)
+names = sorted(made.files)
+st.dataframe(
+    {
+        "file": [file_name(name, simulated) for name in names],
+        "what it is, and whether it may be published": [DESCRIPTIONS[name] for name in names],
+        "size": [len(made.files[name]) for name in names],
+    },
+    hide_index=True,
+    height=38 + 35 * len(names),
+    alt="Files of the bundle",
+    column_config={"size": st.column_config.NumberColumn(format="bytes")},
+)
+st.caption(
+    "Every file follows from the noisy release; none holds a row or a true count. The statement "
+    "belongs with the data: publish them together."
+)
+
+signed = project.sign_off.get(digest)
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader("Sign", anchor=False)
+
+    def sign() -> None:
+        """Put name, purpose and date under the bundle's hash."""
+        name, purpose = (st.session_state[key].strip() for key in ("signer", "purpose"))
+        if not name or not purpose:
+            project.problem = "type your name and what the release is for"
+            return
+        today = datetime.now(UTC).date().isoformat()
+        entry = {"name": name, "purpose": purpose, "date": today}
+        project.change(sign_off={**project.sign_off, digest: entry})
+
+    if signed:
+        st.success(
+            f"Signed by {plain(signed['name'])} on {signed['date']}, for: "
+            f"{plain(signed['purpose'])}.",
+            icon=":material/signature:",
+        )
+    else:
+        with st.form("sign_form"):
+            st.text_input("Name of the person who signs", key="signer", max_chars=120)
+            st.text_area("Purpose of the release", key="purpose", max_chars=1000, height=100)
+            st.form_submit_button(
+                "Sign", type="primary", icon=":material/signature:", on_click=sign
+            )
+        if project.problem:
+            st.error(plain(project.problem), title="Not signed")
+            project.problem = ""
+    st.caption(f"SHA-256 of the bundle: `{digest}`")
+    stamp = "SIMULATED_NOT_PRIVATE_" if simulated else ""
+    with st.container(horizontal=True):
+        st.download_button(
+            "Download bundle",
+            data=lambda: made.bundle,
+            file_name=f"{stamp}bundle.zip",
+            mime="application/zip",
+            on_click="ignore",
+            icon=":material/download:",
+            type="primary" if signed else "secondary",
+            disabled=signed is None,
+            key="bundle",
+            help=None if signed else "Sign first.",
+        )
+        st.download_button(
+            "Download sign-off",
+            data=lambda: signing.sign_off(signed or {}, made, digest),
+            file_name=f"{stamp}sign-off.md",
+            mime="text/markdown",
+            on_click="ignore",
+            icon=":material/download:",
+            disabled=signed is None,
+            key="sign_off",
+        )
+    with st.expander("If a release has to be withdrawn"):
+        st.markdown(
+            "Take the files down and tell those who have them, by the hash above. What is known "
+            "once stays known: **a withdrawal gives no budget back**, and the ledger keeps the "
+            "charge. A corrected release is a new release with a new charge."
+        )
+with right:
+    st.subheader("Privacy statement", anchor=False)
+    with st.container(border=True, height=520, key="statement"):
+        st.markdown(widgets.demoted(made.files["statement.md"].decode()))
+guards.next_step("ledger", "See the ledger")

@@ -1,0 +1,195 @@
+"""A running server and a browser that may talk to nobody else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+CANDIDATES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 60_000
+
+
+def chromium() -> str | None:
+    """The system's Chromium; ``JUSTITIA_CHROMIUM`` overrides it."""
+    named = os.environ.get("JUSTITIA_CHROMIUM")
+    if named:
+        return named
+    return next((path for name in CANDIDATES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def server(folder: Path, **environment: str) -> Iterator[str]:
+    """The application on a free port, with a ledger of its own; yields its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {
+        **os.environ,
+        "JUSTITIA_LEDGER": f"sqlite:///{folder / 'ledger.sqlite'}",
+        "JUSTITIA_HOME": str(folder),
+        "OMP_NUM_THREADS": "1",
+        **environment,
+    }
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}"]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--server.headless=true"],
+            cwd=ROOT,
+            env=settings,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(f"{address}/_stcore/health", process)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError("the server ended before it was healthy; see server.log")
+        try:
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.2)
+    raise RuntimeError("the server did not become healthy within a minute")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Chromium, headless."""
+    path = chromium()
+    if path is None:
+        raise RuntimeError("no Chromium was found")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@dataclass
+class Visitor:
+    """One browser profile at the application, with every request that it made."""
+
+    context: BrowserContext
+    address: str
+    requests: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def open(self, path: str = "/") -> Page:
+        """A new tab."""
+        page = self.context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.goto(f"{self.address}{path}")
+        settle(page)
+        return page
+
+    @property
+    def foreign(self) -> list[str]:
+        """Requests that went anywhere but to this server."""
+        own = (self.address, self.address.replace("http", "ws", 1), "data:", "blob:")
+        return [url for url in self.requests if not url.startswith(own)]
+
+
+def visitor(opened: Browser, address: str, **settings: object) -> Visitor:
+    """A fresh profile."""
+    return Visitor(opened.new_context(**{"accept_downloads": True, **settings}), address)
+
+
+def settle(page: Page) -> None:
+    """Wait until the script is idle (true also just before a click is handled)."""
+    page.wait_for_selector("[data-testid='stApp'][data-test-script-state='notRunning']")
+    page.wait_for_timeout(150)
+    page.wait_for_selector("[data-testid='stApp'][data-test-script-state='notRunning']")
+
+
+def go(page: Page, name: str) -> None:
+    """Follow the menu to a page (opens it first, and closes it again, where it is folded away)."""
+    path = "" if name == "Start" else name.lower()
+    title = "Justitia" if name == "Start" else name
+    link = page.locator(f"[data-testid='stSidebarNavLink'][href$='/{path}']").first
+    narrow = page.viewport_size["width"] < 700
+    if narrow and page.get_by_test_id("stExpandSidebarButton").is_visible():
+        page.get_by_test_id("stExpandSidebarButton").click()
+    link.click()
+    expect(page.get_by_test_id("stMain").locator("h1").first).to_have_text(title, timeout=PATIENCE)
+    closer = page.get_by_test_id("stSidebarCollapseButton").locator("button").first
+    if narrow and closer.is_visible():
+        closer.click()
+    settle(page)
+
+
+def press(page: Page, key: str, then: str | None = None) -> None:
+    """Click the button of a key, then wait for a text."""
+    page.locator(f".st-key-{key} button").first.click()
+    if then is not None:
+        expect(page.get_by_test_id("stMain").get_by_text(then).first).to_be_visible(
+            timeout=PATIENCE
+        )
+    settle(page)
+
+
+def tick(page: Page, key: str) -> None:
+    """Tick a checkbox by the key of its widget."""
+    page.locator(f".st-key-{key} label").first.click()
+    settle(page)
+
+
+def journey(page: Page, upto: str = "release") -> None:
+    """The demo by mouse clicks, up to a page."""
+    press(page, "demo_hiring", "Where you left off")
+    go(page, "Data")
+    tick(page, "public_domain")
+    press(page, "confirm_schema", "Confirmed.")
+    if upto == "data":
+        return
+    go(page, "Roles")
+    press(page, "save_roles", "Roles are saved")
+    if upto == "roles":
+        return
+    go(page, "Budget")
+    press(page, "apply_plan", "The plan is applied")
+    if upto == "budget":
+        return
+    go(page, "Tree")
+    press(page, "release_tree", "The tree as it grew")
+    if upto == "tree":
+        return
+    go(page, "Synthetic")
+    press(page, "fit_and_sample", "Every rule is proved")
+    if upto == "synthetic":
+        return
+    go(page, "Release")

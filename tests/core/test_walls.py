@@ -1,0 +1,459 @@
+"""The walls of the house: what may import what, kept by reading the source and by running it.
+
+Every rule is a function from a file's name and text to complaints, so that each one is also tried
+on a planted offender: a rule that cannot fail keeps nothing out.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Longest core module in lines that are not blank.
+LONGEST = 450
+#: Top-level packages that are slow or large: loaded where they are used, never on import.
+HEAVY = ("mbi", "jax", "scipy.stats", "opendp", "sklearn", "fairlearn", "streamlit", "plotly")
+
+# -- reading imports --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported dotted name, and its line."""
+
+    name: str
+    line: int
+
+    def inside(self, *packages: str) -> bool:
+        """Whether the name is one of these packages or lies inside one."""
+        return any(self.name == p or self.name.startswith(p + ".") for p in packages)
+
+
+def package_of(path: str) -> list[str]:
+    """Dotted parts of the package that holds a file."""
+    return list(Path(path).parent.parts)
+
+
+def imports(path: str, text: str) -> Iterator[Import]:
+    """Every name that a module imports, lazily or not, relative names resolved.
+
+    ``from a import b`` yields ``a`` and ``a.b``, because ``b`` may be a module.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            parent = package_of(path)
+            base = parent[: len(parent) - node.level + 1] if node.level else []
+            base = [*base, *(node.module or "").split(".")] if node.module else base
+            yield Import(".".join(base), node.lineno)
+            for alias in node.names:
+                yield Import(".".join([*base, alias.name]), node.lineno)
+        elif isinstance(node, ast.Call) and called(node) in {"import_module", "__import__"}:
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield Import(first.value, node.lineno)
+
+
+def called(node: ast.Call) -> str:
+    """Last part of the name that a call calls."""
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def dotted(node: ast.AST) -> str:
+    """``a.b.c`` of an attribute chain, or an empty text."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+# -- rules ------------------------------------------------------------------------------------
+
+Rule = Callable[[str, str], list[str]]
+
+#: Pure arithmetic on public facts: it never meets a row.
+ARITHMETIC = ("zcdp", "sensitivity", "scales")
+#: What any room may use of the private one: arithmetic, the accounts, and the door itself.
+OPEN_ROOMS = (*ARITHMETIC, "accounts", "ledger", "vault")
+#: Algorithms see a grant as a protocol; of the private room they may use its arithmetic only.
+ALGORITHMS = ("core/privci/", "core/pumba/", "core/pace/")
+#: Documented exceptions: the rooms that wire a table to a vault, show it to its owner, or keep
+#: releases beside the accounts in one database.
+WIRING: dict[str, tuple[str, ...]] = {
+    "core/attachment.py": ("coding", "fingerprint", "reading", "source"),
+    "core/simulation.py": ("noise", "source", "table"),
+    "core/starting.py": ("reading", "suggestions"),
+    "core/store.py": ("ledger_tables",),
+    "core/runner.py": ("reading",),
+    "core/__main__.py": ("reading",),
+    "pages/shared/": ("reading", "suggestions"),
+}
+
+
+def screens_stay_out_of_core(path: str, text: str) -> list[str]:
+    """The core draws nothing."""
+    if not path.startswith("core/"):
+        return []
+    screens = ("streamlit", "plotly", "pyvis", "altair", "matplotlib")
+    return [f"{path}:{i.line} imports {i.name}" for i in imports(path, text) if i.inside(*screens)]
+
+
+def rows_stay_in_the_private_room(path: str, text: str) -> list[str]:
+    """Outside ``core/private`` nobody gets at rows, but for the wiring named above."""
+    if path.startswith("core/private/"):
+        return []
+    allowed = ARITHMETIC if path.startswith(ALGORITHMS) else OPEN_ROOMS
+    for place, rooms in WIRING.items():
+        if path == place or (place.endswith("/") and path.startswith(place)):
+            allowed = (*allowed, *rooms)
+    doors = tuple(f"core.private.{room}" for room in allowed)
+    return [
+        f"{path}:{i.line} imports {i.name}"
+        for i in imports(path, text)
+        if i.inside("core.private") and i.name != "core.private" and not i.inside(*doors)
+    ]
+
+
+def opendp_only_in_noise(path: str, text: str) -> list[str]:
+    """One module draws release noise."""
+    if path == "core/private/noise.py":
+        return []
+    return [f"{path}:{i.line} imports {i.name}" for i in imports(path, text) if i.inside("opendp")]
+
+
+def mbi_only_in_its_engine(path: str, text: str) -> list[str]:
+    """The reference library stays behind one door."""
+    if path == "core/privci/engine_mbi.py":
+        return []
+    return [
+        f"{path}:{i.line} imports {i.name}"
+        for i in imports(path, text)
+        if i.inside("mbi", "jax", "jaxlib")
+    ]
+
+
+def no_other_randomness_behind_the_door(path: str, text: str) -> list[str]:
+    """Private code and the paid loop draw from OpenDP alone."""
+    if not (path.startswith("core/private/") or path == "core/privci/select.py"):
+        return []
+    found = [
+        f"{path}:{i.line} imports {i.name}"
+        for i in imports(path, text)
+        if i.inside("random", "numpy.random", "scipy.stats")
+    ]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute):
+            name = dotted(node)
+            if name in {"np.random", "numpy.random", "scipy.stats"} or node.attr == "rvs":
+                found.append(f"{path}:{node.lineno} uses {name or node.attr}")
+    return found
+
+
+def nothing_runs_data_as_code(path: str, text: str) -> list[str]:
+    """No pickle in any of its disguises, no eval, no exec."""
+    picklers = (
+        "pickle",
+        "cPickle",
+        "_pickle",
+        "joblib",
+        "dill",
+        "cloudpickle",
+        "shelve",
+        "marshal",
+    )
+    found = [
+        f"{path}:{i.line} imports {i.name}" for i in imports(path, text) if i.inside(*picklers)
+    ]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
+                found.append(f"{path}:{node.lineno} calls {node.func.id}")
+            if called(node) in {"read_pickle", "to_pickle"} or dotted(node.func) == "mbi.load":
+                found.append(f"{path}:{node.lineno} calls {called(node)}")
+            for keyword in node.keywords:
+                value = keyword.value
+                if keyword.arg == "allow_pickle" and not (
+                    isinstance(value, ast.Constant) and value.value is False
+                ):
+                    found.append(f"{path}:{node.lineno} allows pickles")
+    return found
+
+
+def steps_only_draw(path: str, text: str) -> list[str]:
+    """A page asks ``core`` and ``pages.shared``; it computes nothing and sees no rows."""
+    if not path.startswith("pages/steps/"):
+        return []
+    computing = ("math", "statistics", "random", "sqlite3", "subprocess", "decimal", "fractions")
+    found = []
+    for i in imports(path, text):
+        top = i.name.partition(".")[0]
+        standard = top in sys.stdlib_module_names and not i.inside(*computing)
+        house = i.inside("core", "pages.shared", "streamlit") or i.name == "pages"
+        if i.inside("core.private") or not (standard or house):
+            found.append(f"{path}:{i.line} imports {i.name}")
+    return found
+
+
+def modules_stay_short(path: str, text: str) -> list[str]:
+    """A module that grows too long wants splitting along a seam."""
+    lines = sum(bool(line.strip()) for line in text.splitlines())
+    too_long = path.startswith("core/") and lines > LONGEST
+    return [f"{path} has {lines} lines that are not blank"] if too_long else []
+
+
+def public_things_have_docstrings(path: str, text: str) -> list[str]:
+    """Modules, public classes, functions and methods of core say what they are."""
+    if not path.startswith("core/"):
+        return []
+    tree = ast.parse(text)
+    found = [] if ast.get_docstring(tree) else [f"{path}:1 module"]
+    waiting: list[tuple[str, ast.AST]] = [("", tree)]
+    while waiting:
+        prefix, parent = waiting.pop()
+        for node in ast.iter_child_nodes(parent):
+            named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if not named or node.name.startswith("_"):
+                continue
+            name = f"{prefix}{node.name}"
+            if not ast.get_docstring(node) and not is_overload(node):
+                found.append(f"{path}:{node.lineno} {name}")
+            if isinstance(node, ast.ClassDef):
+                waiting.append((f"{name}.", node))
+    return found
+
+
+def is_overload(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Overloads and property setters share the docstring of the thing itself."""
+    words = [dotted(decorator) for decorator in node.decorator_list]
+    return any(word.endswith(("overload", ".setter")) for word in words)
+
+
+# The pattern is put together from parts, so that this file does not accuse itself.
+MACHINE_PATHS = re.compile(
+    r"(?<![\w.-])/(?:" + "work|" + "tmp/contract" + r"|home/\w+|root)(?:/|\b)"
+)
+
+
+def no_paths_of_one_machine(path: str, text: str) -> list[str]:
+    """Nothing in the project knows where it was written."""
+    return [
+        f"{path}:{number} names {match.group()}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := MACHINE_PATHS.search(line))
+    ]
+
+
+PYTHON_RULES: tuple[Rule, ...] = (
+    screens_stay_out_of_core,
+    rows_stay_in_the_private_room,
+    opendp_only_in_noise,
+    mbi_only_in_its_engine,
+    no_other_randomness_behind_the_door,
+    nothing_runs_data_as_code,
+    steps_only_draw,
+    modules_stay_short,
+    public_things_have_docstrings,
+)
+
+
+# -- the project keeps them -------------------------------------------------------------------
+
+
+def product_files() -> dict[str, str]:
+    """The product's own modules (tests and benchmarks may reach behind the walls)."""
+    found = [*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")]
+    found += [path for path in [ROOT / "app.py"] if path.exists()]
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in sorted(found)}
+
+
+def text_files() -> dict[str, str]:
+    """Every text of the project: code, documents and settings."""
+    endings = {".py", ".md", ".toml", ".txt", ".cfg", ".ini", ".yml", ".yaml", ".html", ".css"}
+    skipped = {".git", ".venv", "node_modules", "__pycache__", "site-packages"}
+    texts = {}
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in skipped and "_cache" not in name]
+        for name in names:
+            path = Path(folder, name)
+            plain = path.suffix in endings or name in {"Makefile", "LICENSE", "run", ".gitignore"}
+            if plain:
+                texts[path.relative_to(ROOT).as_posix()] = path.read_text("utf-8", "replace")
+    return texts
+
+
+@pytest.mark.parametrize("rule", PYTHON_RULES, ids=lambda rule: rule.__name__)
+def test_product_keeps_the_rule(rule):
+    files = product_files()
+    assert "core/schema.py" in files
+    complaints = [complaint for path, text in files.items() for complaint in rule(path, text)]
+    assert complaints == []
+
+
+def test_project_names_no_path_of_one_machine():
+    files = text_files()
+    assert {"core/schema.py", "tests/core/test_walls.py", "pyproject.toml"} <= set(files)
+    assert [c for path, text in files.items() for c in no_paths_of_one_machine(path, text)] == []
+
+
+def test_exceptions_name_modules_that_exist():
+    # A documented exception for a module that is gone would be an open door.
+    for place in WIRING:
+        assert (ROOT / place).exists(), place
+
+
+# -- each rule can fail -----------------------------------------------------------------------
+
+OFFENDERS: tuple[tuple[Rule, str, str], ...] = (
+    (screens_stay_out_of_core, "core/report/page.py", "def draw():\n    import plotly.express\n"),
+    (screens_stay_out_of_core, "core/plan.py", "from streamlit import cache_data\n"),
+    (rows_stay_in_the_private_room, "core/bundle.py", "from core.private.source import X\n"),
+    (rows_stay_in_the_private_room, "core/bundle.py", "from core.private import table\n"),
+    (rows_stay_in_the_private_room, "core/bundle.py", "from .private import coding\n"),
+    (rows_stay_in_the_private_room, "core/privci/select.py", "from ..private import vault\n"),
+    (rows_stay_in_the_private_room, "core/pace/select.py", "import core.private.ledger\n"),
+    (rows_stay_in_the_private_room, "pages/steps/data.py", "import core.private.reading\n"),
+    (rows_stay_in_the_private_room, "app.py", "import core.private.source as s\n"),
+    (
+        rows_stay_in_the_private_room,
+        "core/store.py",
+        "import importlib\nimportlib.import_module('core.private.source')\n",
+    ),
+    (opendp_only_in_noise, "core/private/grant.py", "import opendp.prelude as dp\n"),
+    (opendp_only_in_noise, "core/simulation.py", "def f():\n    from opendp.mod import x\n"),
+    (mbi_only_in_its_engine, "core/privci/select.py", "def f():\n    import jax.numpy\n"),
+    (mbi_only_in_its_engine, "core/audit/fidelity.py", "from mbi import Domain\n"),
+    (no_other_randomness_behind_the_door, "core/private/noise.py", "import random\n"),
+    (no_other_randomness_behind_the_door, "core/private/grant.py", "x = np.random.normal()\n"),
+    (no_other_randomness_behind_the_door, "core/private/grant.py", "from numpy import random\n"),
+    (no_other_randomness_behind_the_door, "core/privci/select.py", "x = norm(0, 1).rvs()\n"),
+    (no_other_randomness_behind_the_door, "core/privci/select.py", "from scipy import stats\n"),
+    (nothing_runs_data_as_code, "core/store.py", "import pickle\n"),
+    (nothing_runs_data_as_code, "core/store.py", "from joblib import load\n"),
+    (nothing_runs_data_as_code, "core/store.py", "eval('1')\n"),
+    (nothing_runs_data_as_code, "pages/shared/jobs.py", "exec(text)\n"),
+    (nothing_runs_data_as_code, "core/releases.py", "np.load(f, allow_pickle=True)\n"),
+    (nothing_runs_data_as_code, "core/releases.py", "np.load(f, allow_pickle=flag)\n"),
+    (nothing_runs_data_as_code, "core/private/reading.py", "pd.read_pickle(f)\n"),
+    (steps_only_draw, "pages/steps/tree.py", "import numpy as np\n"),
+    (steps_only_draw, "pages/steps/tree.py", "from pandas import DataFrame\n"),
+    (steps_only_draw, "pages/steps/tree.py", "from core.private.zcdp import epsilon\n"),
+    (steps_only_draw, "pages/steps/tree.py", "from core.private import vault\n"),
+    (steps_only_draw, "pages/steps/tree.py", "import math\n"),
+    (steps_only_draw, "pages/steps/tree.py", "from pages.steps import data\n"),
+    (modules_stay_short, "core/plan.py", "x = 1\n" * (LONGEST + 1)),
+    (public_things_have_docstrings, "core/plan.py", '"""A."""\ndef run():\n    pass\n'),
+    (
+        public_things_have_docstrings,
+        "core/plan.py",
+        '"""A."""\nclass Plan:\n    """B."""\n    def run(self):\n        pass\n',
+    ),
+    (public_things_have_docstrings, "core/plan.py", "x = 1\n"),
+    (no_paths_of_one_machine, "docs/guide.md", "see " + "/wo" + "rk/main/README.md\n"),
+    (no_paths_of_one_machine, "core/plan.py", 'X = "' + "/tm" + 'p/contract.md"\n'),
+    (no_paths_of_one_machine, "Makefile", "cd " + "/ho" + "me/somebody/justitia\n"),
+)
+
+HARMLESS: tuple[tuple[Rule, str, str], ...] = (
+    (rows_stay_in_the_private_room, "core/private/vault.py", "from core.private import source\n"),
+    (rows_stay_in_the_private_room, "core/privci/select.py", "from core.private import zcdp\n"),
+    (rows_stay_in_the_private_room, "core/statement.py", "from core.private.zcdp import f\n"),
+    (rows_stay_in_the_private_room, "core/attachment.py", "from core.private.source import X\n"),
+    (opendp_only_in_noise, "core/private/noise.py", "import opendp.prelude\n"),
+    (mbi_only_in_its_engine, "core/privci/engine_mbi.py", "import mbi\nimport jax\n"),
+    (no_other_randomness_behind_the_door, "core/privci/sample.py", "x = np.random.default_rng()\n"),
+    (
+        nothing_runs_data_as_code,
+        "core/releases.py",
+        "np.load(f, allow_pickle=False)\nre.compile(p)\n",
+    ),
+    (
+        steps_only_draw,
+        "pages/steps/tree.py",
+        "from dataclasses import replace\nimport streamlit as st\nfrom core import plan\n"
+        "from pages.shared import charts\nfrom pages.shared.guards import guard\n",
+    ),
+    (modules_stay_short, "core/plan.py", "x = 1\n\n" * LONGEST),
+    (
+        public_things_have_docstrings,
+        "core/plan.py",
+        '"""A."""\ndef _run():\n    pass\nclass _B:\n    def f(self):\n        pass\n'
+        'def g():\n    """C."""\n    def inner():\n        pass\n',
+    ),
+    (no_paths_of_one_machine, "README.md", "a network/work/flow at example.org/work/x\n"),
+)
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), OFFENDERS)
+def test_rule_catches_a_planted_offender(rule, path, text):
+    assert rule(path, text)
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), HARMLESS)
+def test_rule_lets_honest_code_pass(rule, path, text):
+    assert rule(path, text) == []
+
+
+# -- what a fresh process loads ---------------------------------------------------------------
+
+PROBE = """
+import importlib, json, sys
+for name in json.loads(sys.argv[1]):
+    importlib.import_module(name)
+print(json.dumps([name for name in json.loads(sys.argv[2]) if name in sys.modules]))
+"""
+
+
+def loaded_by(modules: list[str]) -> list[str]:
+    """Which heavy packages a fresh process has loaded after importing ``modules``."""
+    result = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(modules), json.dumps(HEAVY)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return list(json.loads(result.stdout))
+
+
+def core_modules() -> list[str]:
+    """Every module of core but the command line and the engine of the reference library."""
+    left_out = {"core.__main__", "core.privci.engine_mbi"}
+    names = []
+    for path in product_files():
+        if path.startswith("core/"):
+            parts = Path(path).with_suffix("").parts
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return [name for name in names if name not in left_out]
+
+
+def test_importing_core_loads_nothing_heavy():
+    assert loaded_by(["core"]) == []
+
+
+def test_importing_every_core_module_loads_nothing_heavy():
+    modules = core_modules()
+    assert {"core", "core.schema", "core.private.noise", "core.demo.world"} <= set(modules)
+    assert loaded_by(modules) == []
+
+
+def test_the_probe_notices_a_heavy_import():
+    assert loaded_by(["core.schema", "scipy.stats"]) == ["scipy.stats"]
