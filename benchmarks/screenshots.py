@@ -35,10 +35,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--looks", nargs="*", default=list(LOOKS), choices=list(LOOKS))
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, house.server(Path(folder)) as address:
-        with house.browser() as opened:
-            for look in arguments.looks:
-                _shoot(house.visitor(opened, address, **LOOKS[look]), look, arguments.out)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        house.server(Path(folder)) as address,
+        house.browser() as opened,
+    ):
+        for look in arguments.looks:
+            _shoot(house.visitor(opened, address, **LOOKS[look]), look, arguments.out)
     return 0
 
 

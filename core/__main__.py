@@ -1,4 +1,4 @@
-"""The command line: ``python -m core demo | draft | run | ledger | verify``."""
+"""The command line: ``python -m core demo | draft | forecast | run | ledger | verify``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from core.errors import Cancelled, JustitiaError
+
+if TYPE_CHECKING:
+    from core.forecast import Forecast
 
 EXAMPLES = """examples:
   python -m core demo --out demo
   python -m core run demo/plan.toml --data demo/demo.csv --out out
   python -m core draft --data mine.csv --suggest --out mine.toml
+  python -m core forecast mine.toml
   python -m core ledger
   python -m core verify out/bundle.zip
 """
@@ -46,6 +51,21 @@ def parser() -> argparse.ArgumentParser:
         help="suggest declarations from the values; the release is then flagged for ever",
     )
     draft.add_argument("--sheet", help="sheet of an Excel file")
+    draft.add_argument(
+        "--day-numbers",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="Excel: a date column whose plain numbers are day numbers",
+    )
+    draft.add_argument(
+        "--accept-names",
+        action="store_true",
+        help="take the names offered for repeated or empty ones; the plan keeps them, edit there",
+    )
+
+    forecast = commands.add_parser("forecast", help="what a plan's price buys; reads no data")
+    forecast.add_argument("plan", type=Path, help="plan file (TOML)")
 
     run = commands.add_parser("run", help="perform a plan; a second run replays it for free")
     run.add_argument("plan", type=Path, help="plan file (TOML)")
@@ -62,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--population", help="use this population instead of the plan's")
     run.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
     run.add_argument("--new-release", action="store_true", help="spend again instead of replaying")
-    run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    run.add_argument("--quiet", action="store_true", help="no forecast and no progress on stderr")
 
     ledger = commands.add_parser("ledger", help="list populations and what they spent")
     ledger.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
@@ -79,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = {
         "demo": _demo,
         "draft": _draft,
+        "forecast": _forecast,
         "run": _run,
         "ledger": _ledger,
         "verify": _verify,
@@ -102,10 +123,15 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _draft(options: argparse.Namespace) -> None:
+    from core.plan import ReadingPlan
     from core.starting import draft_plan
 
     drafted = draft_plan(
-        options.data, suggest=options.suggest, codebook=options.codebook, sheet=options.sheet
+        options.data,
+        suggest=options.suggest,
+        codebook=options.codebook,
+        reading=ReadingPlan(sheet=options.sheet, day_numbers=tuple(options.day_numbers)),
+        accept_names=options.accept_names,
     )
     options.out.write_text(drafted.text, encoding="utf-8")
     for note in drafted.notes:
@@ -113,8 +139,29 @@ def _draft(options: argparse.Namespace) -> None:
     print(options.out)
 
 
+def _forecast(options: argparse.Namespace) -> None:
+    from core.forecast import forecast_for
+    from core.plan import read_plan
+
+    for line in _forecast_lines(forecast_for(read_plan(options.plan))):
+        print(line)
+
+
+def _forecast_lines(found: Forecast) -> list[str]:
+    return [
+        *(f"forecast: {sentence}" for sentence in found.sentences),
+        *(f"suggestion: {suggestion}" for suggestion in found.suggestions),
+    ]
+
+
+def _tell_forecast(found: Forecast) -> None:
+    for line in _forecast_lines(found):
+        print(line, file=sys.stderr)
+
+
 def _run(options: argparse.Namespace) -> None:
     from core.runner import run
+    from core.statement import quality_flags
 
     stop = _Interrupt()
     previous = signal.signal(signal.SIGINT, stop.ask)
@@ -128,6 +175,7 @@ def _run(options: argparse.Namespace) -> None:
             population=options.population,
             ledger_url=options.ledger,
             new_release=options.new_release,
+            before_charge=None if options.quiet else _tell_forecast,
             progress=stop.report if options.quiet else stop.tell,
         )
     finally:
@@ -135,7 +183,7 @@ def _run(options: argparse.Namespace) -> None:
     provenance = result.derived.release.provenance
     for note in result.notes:
         print(f"note: {note}", file=sys.stderr)
-    for flag in provenance.flags:
+    for flag in (*provenance.flags, *quality_flags(result.derived.release)):
         print(f"flag: {flag}", file=sys.stderr)
     spent = Fraction(0) if result.replayed or provenance.simulated else provenance.rho
     print("replayed, nothing spent" if result.replayed else f"spent rho = {spent}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.decoding import csv_bytes
+from core.decoding import csv_bytes, parquet_bytes
 from core.plan import Plan
 from core.privci.certificate import Certificate
 from core.privci.sample import Synthetic
@@ -19,6 +19,10 @@ PREFIX = "SIMULATED_NOT_PRIVATE_"
 #: What each file is, and whether it may be published, in the bundle's manifest.
 DESCRIPTIONS = {
     "synthetic.csv": "Synthetic rows drawn from the fitted model. May be published.",
+    "synthetic.parquet": "The same synthetic rows as Parquet; where the input was Parquet, in the "
+    "column types of that file. May be published.",
+    "synthetic-for-excel.csv": "The same synthetic rows for spreadsheets: with a byte-order mark, "
+    "and an apostrophe before texts that look like formulas. May be published.",
     "tree.json": "Edges in order of choice, forbidden pairs with reasons. May be published.",
     "certificate.json": "Separation proof and model figures. May be published.",
     "marginals/one_way.csv": "Noisy one-way tables, as measured. May be published.",
@@ -28,6 +32,18 @@ DESCRIPTIONS = {
     "plan.toml": "Public declarations and settings. May be published.",
     "release.npz": "The noisy release itself; every other file follows from it. May be published.",
 }
+#: Files that hold the synthetic table, by the form that a plan asks for.
+FORM_FILES = {
+    "csv": "synthetic.csv",
+    "parquet": "synthetic.parquet",
+    "spreadsheet": "synthetic-for-excel.csv",
+}
+
+
+def expected_files(plan: Plan) -> frozenset[str]:
+    """Plain names of all files that a bundle of this plan holds, without the manifest."""
+    left_out = {name for form, name in FORM_FILES.items() if form not in plan.synthetic.files}
+    return frozenset(DESCRIPTIONS) - left_out
 
 
 def json_bytes(plain: Mapping[str, Any], simulated: bool) -> bytes:
@@ -49,6 +65,7 @@ def tree_document(release: TreeRelease) -> dict[str, Any]:
                 "proxy": column.name in release.roles.proxies,
                 "cells": column.size,
                 "cells_measured": release.recoding.size(column.name, column.size),
+                "merged": _merged(release, column.name),
             }
             for column in schema.columns
         ],
@@ -58,6 +75,16 @@ def tree_document(release: TreeRelease) -> dict[str, Any]:
         "steps": [step.to_dict() for step in release.steps],
         "constraints": [constraint.to_dict() for constraint in release.roles.constraints],
     }
+
+
+def _merged(release: TreeRelease, name: str) -> list[str]:
+    """Public labels of the cells that were measured as one."""
+    column = release.schema[name]
+    cell = release.recoding.merged_cell(name)
+    if cell is None:
+        return []
+    codes = release.recoding.members(name, column.size)[cell]
+    return [column.cells[code] for code in codes]
 
 
 def _components(release: TreeRelease) -> list[list[str]]:
@@ -135,6 +162,8 @@ def artefacts(
     synthetic: Synthetic,
     certificate: Certificate,
     ledger: Mapping[str, Any],
+    *,
+    storage: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """Every file of the bundle by plain name, except the manifest.
 
@@ -144,12 +173,26 @@ def artefacts(
         What was chosen, measured, drawn and proved.
     ledger
         Public ledger document of the population, up to this release.
+    storage
+        Arrow type name of each column of a Parquet input, for a Parquet output.
     """
     simulated = release.provenance.simulated
     return {
-        "synthetic.csv": csv_bytes(synthetic.frame),
+        **synthetic_files(plan, synthetic, storage),
         **released_files(release),
         "certificate.json": json_bytes(certificate.to_dict(), simulated),
         "ledger.json": json_bytes(ledger, simulated),
         "plan.toml": plan.to_toml().encode(),
     }
+
+
+def synthetic_files(
+    plan: Plan, synthetic: Synthetic, storage: Mapping[str, str] | None = None
+) -> dict[str, bytes]:
+    """The synthetic table in every form that the plan asks for, by plain file name."""
+    writers: dict[str, Callable[[], bytes]] = {
+        "csv": lambda: csv_bytes(synthetic.frame),
+        "parquet": lambda: parquet_bytes(synthetic.frame, plan.schema, storage),
+        "spreadsheet": lambda: csv_bytes(synthetic.frame, spreadsheet=True),
+    }
+    return {FORM_FILES[form]: writers[form]() for form in plan.synthetic.files}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import LedgerError, SimulationError
-from core.plan import Plan
+from core.plan import Plan, ReadingPlan
 from core.private.coding import encode
 from core.private.fingerprint import fingerprint, secret
 from core.private.ledger import Ledger, Population
@@ -50,7 +50,17 @@ def population_of(plan: Plan, *, simulated: bool = False) -> Population:
 
 def read_for(plan: Plan, data: str | Path | bytes, name: str | None = None) -> RawTable:
     """Read a table as the plan's ``[reading]`` section says."""
-    reading = plan.reading
+    return read_as(plan.reading, data, name)
+
+
+def read_as(reading: ReadingPlan, data: str | Path | bytes, name: str | None = None) -> RawTable:
+    """Read a table with these settings.
+
+    Raises
+    ------
+    ReadingError
+        The file is no table, or the settings do not fit it.
+    """
     return read_table(
         data,
         name=name,
@@ -59,6 +69,8 @@ def read_for(plan: Plan, data: str | Path | bytes, name: str | None = None) -> R
         encoding=reading.encoding,
         decimal=reading.decimal,
         rename=dict(reading.rename) or None,
+        day_numbers=reading.day_numbers,
+        formula_guard=reading.formula_guard,
     )
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.artefacts import DESCRIPTIONS, PREFIX, json_bytes, released_files
+from core.artefacts import DESCRIPTIONS, PREFIX, expected_files, json_bytes, released_files
 from core.errors import BundleError, JustitiaError
-from core.plan import parse_plan
+from core.plan import Plan, parse_plan
 from core.privci.certificate import certificate
 from core.releases import TreeRelease, digest
 from core.version import VERSION
@@ -92,6 +92,7 @@ def verify(source: str | Path | bytes) -> Verification:
     """
     files, simulated = _read(source)
     checks = [f"{len(files)} files match the manifest's SHA-256 hashes"]
+    plan = _plan(files)
     release = _release(files)
     if release.provenance.simulated != simulated:
         raise BundleError("the manifest and the release disagree on whether it is simulated")
@@ -101,7 +102,7 @@ def verify(source: str | Path | bytes) -> Verification:
     checks.append("statement, tree and noisy tables follow from the release")
     _check_certificate(files, release)
     checks.append("the separation proof holds for the edges of the release")
-    _check_plan(files, release)
+    _check_plan(plan, release)
     checks.append("the plan's declarations are those of the release")
     _check_ledger(files, release)
     checks.append("the ledger lists the charge that the statement names")
@@ -154,10 +155,21 @@ def _plain_name(name: str, simulated: bool) -> str:
     raise BundleError(f"{name} does not belong in a bundle")
 
 
+def _plan(files: Mapping[str, bytes]) -> Plan:
+    """The plan, after checking that exactly the files are there that it asks for."""
+    if "plan.toml" not in files:
+        raise BundleError("the bundle lacks plan.toml")
+    try:
+        plan = parse_plan(files["plan.toml"].decode(), "plan.toml")
+    except (JustitiaError, UnicodeDecodeError) as error:
+        raise BundleError(f"plan.toml cannot be read: {error}") from error
+    for name in sorted(expected_files(plan) ^ set(files)):
+        found = "holds, and its plan does not ask for," if name in files else "lacks"
+        raise BundleError(f"the bundle {found} {name}")
+    return plan
+
+
 def _release(files: Mapping[str, bytes]) -> TreeRelease:
-    missing = sorted(set(DESCRIPTIONS) - set(files))
-    if missing:
-        raise BundleError(f"the bundle lacks {missing[0]}")
     try:
         return TreeRelease.from_bytes(files["release.npz"])
     except (JustitiaError, KeyError, TypeError, ValueError) as error:
@@ -171,11 +183,7 @@ def _check_certificate(files: Mapping[str, bytes], release: TreeRelease) -> None
         raise BundleError("certificate.json does not follow from the edges of the release")
 
 
-def _check_plan(files: Mapping[str, bytes], release: TreeRelease) -> None:
-    try:
-        plan = parse_plan(files["plan.toml"].decode(), "plan.toml")
-    except (JustitiaError, UnicodeDecodeError) as error:
-        raise BundleError(f"plan.toml cannot be read: {error}") from error
+def _check_plan(plan: Plan, release: TreeRelease) -> None:
     declared = plan.schema.select(release.schema.names)
     if declared.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
         raise BundleError("plan.toml declares other columns or roles than the release")

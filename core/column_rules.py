@@ -189,6 +189,8 @@ def validate(column: Column) -> None:
     """
     if not column.is_modelled:
         return
+    if (column.missing is Missing.CONSTANT) != (column.missing_constant is not None):
+        raise column.error("missing = constant and missing_constant go together; set both or none")
     if column.kind in LABELLED_KINDS:
         _validate_labels(column)
         _validate_texts_apart(column)
@@ -196,6 +198,7 @@ def validate(column: Column) -> None:
         _validate_axis(column)
         _validate_decimals(column)
         _validate_date_format(column)
+        _validate_markers_outside(column)
     _validate_cells(column)
 
 
@@ -286,13 +289,28 @@ def _validate_date_format(column: Column) -> None:
                 )
 
 
+def _validate_markers_outside(column: Column) -> None:
+    """No missing marker may be a value within the bounds: it could be drawn as one."""
+    low, high = column.bounds
+    for marker in column.missing_markers:
+        try:
+            if column.kind is not Kind.DATE:
+                value: float | None = float(marker)
+            elif column.date_format is None:
+                value = date.fromisoformat(marker).toordinal()
+            else:
+                value = text_day(marker, column.date_format)
+        except ValueError:
+            continue
+        if value is not None and low <= value <= high:
+            raise column.error(
+                f"the missing marker {marker!r} is a value between lower and upper; choose bounds "
+                "that leave it out"
+            )
+
+
 def _validate_cells(column: Column) -> None:
-    if column.missing is Missing.CONSTANT:
-        if column.missing_constant is None:
-            raise column.error("missing = constant needs missing_constant")
-        column.constant_code  # noqa: B018 - the property validates the constant
-    elif column.missing_constant is not None:
-        raise column.error("missing_constant needs missing = constant; set it, or drop this")
+    column.constant_code  # noqa: B018 - the property validates the constant
     if column.size > MAXIMUM_CELLS:
         raise column.error(
             f"{column.size} cells are more than {MAXIMUM_CELLS}; declare fewer bins, a wider "

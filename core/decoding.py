@@ -124,7 +124,7 @@ def _dates(days: IntArray, empty: BoolArray, form: str | None) -> Any:
 # -- files ---------------------------------------------------------------------------------
 
 
-def csv_bytes(frame: pd.DataFrame, *, spreadsheet: bool = False) -> bytes:
+def csv_bytes(frame: pd.DataFrame, spreadsheet: bool = False) -> bytes:
     r"""A table as CSV: UTF-8, comma, decimal point, empty for missing, lines end in CRLF.
 
     Parameters
@@ -151,7 +151,7 @@ def csv_bytes(frame: pd.DataFrame, *, spreadsheet: bool = False) -> bytes:
     return buffer.getvalue().encode("utf-8-sig" if spreadsheet else "utf-8")
 
 
-def write_csv(frame: pd.DataFrame, path: str | Path, *, spreadsheet: bool = False) -> None:
+def write_csv(frame: pd.DataFrame, path: str | Path, spreadsheet: bool = False) -> None:
     """Write :func:`csv_bytes` to a file."""
     Path(path).write_bytes(csv_bytes(frame, spreadsheet=spreadsheet))
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import combinations
 from statistics import median
 
+from core.plan import Plan
 from core.private import sensitivity
 from core.private.scales import gaussian_sigma, selection_scale
 from core.privci.compress import THRESHOLD
@@ -153,6 +154,20 @@ def forecast(
         verdict=verdict,
         sentences=facts.sentences(verdict, visible),
         suggestions=facts.suggestions(verdict, visible, rho),
+    )
+
+
+def forecast_for(plan: Plan) -> Forecast:
+    """The forecast of a plan, from its declarations and expected rows alone."""
+    return forecast(
+        plan.schema,
+        plan.roles,
+        plan.tree.rho,
+        structure=plan.tree.structure,
+        split=plan.tree.split,
+        relation=plan.population.relation,
+        unit=plan.population.unit,
+        expected_rows=plan.population.expected_rows,
     )
 
 

@@ -24,6 +24,8 @@ from core.schema import Schema
 
 VERSION = 1
 ENGINES = ("auto", "exact", "entropic", "mbi")
+#: Forms in which the synthetic table can be written.
+FORMS = ("csv", "parquet", "spreadsheet")
 THIRDS = (Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
 #: Role table keys in a plan, and the role each stands for.
 ROLE_KEYS = {
@@ -76,7 +78,14 @@ class PopulationPlan:
 class ReadingPlan:
     """How to read the file where its own marks do not say.
 
-    ``rename`` maps names as found to names as declared.
+    Attributes
+    ----------
+    delimiter, encoding, decimal, sheet, formula_guard
+        See :func:`core.private.reading.read_table`.
+    rename
+        Names as found (repeated and empty ones: as proposed), and the names as declared.
+    day_numbers
+        Excel: date columns whose plain numbers are day numbers.
     """
 
     delimiter: str | None = None
@@ -84,6 +93,8 @@ class ReadingPlan:
     decimal: str | None = None
     sheet: str | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
+    day_numbers: tuple[str, ...] = ()
+    formula_guard: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -107,14 +118,17 @@ class TreePlan:
 
 @dataclass(frozen=True)
 class SyntheticPlan:
-    """The free part: rows to draw (``None``: the noisy total), engine and seed."""
+    """The free part: rows to draw (``None``: the noisy total), engine, seed, and file forms."""
 
     rows: int | None = None
     engine: str = "auto"
     seed: int = 0
+    files: tuple[str, ...] = ("csv",)
 
     def __post_init__(self) -> None:
-        """Refuse unknown engines and negative sizes."""
+        """Refuse unknown engines and forms, and negative sizes."""
+        if "csv" not in self.files or not set(self.files) <= set(FORMS):
+            raise PlanError(f"synthetic: files lists some of {', '.join(FORMS)}, and always csv")
         if self.engine not in ENGINES:
             raise PlanError(f"synthetic: engine must be one of {', '.join(ENGINES)}")
         if self.rows is not None and not 0 <= self.rows <= 100_000_000:
@@ -146,7 +160,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check all that measuring would refuse, so that it is refused before a charge."""
-        sizes = sorted((column.size, column.name) for column in self.released.columns)
+        # A first draft may have nothing declared yet; attaching a table to it is refused.
+        columns = self.released.columns if self.schema.modelled else ()
+        sizes = sorted((column.size, column.name) for column in columns)
         if len(sizes) > 1 and sizes[-1][0] * sizes[-2][0] > MAXIMUM_TABLE_CELLS:
             raise PlanError(
                 f"columns {sizes[-1][1]!r} and {sizes[-2][1]!r} together have "
@@ -206,6 +222,8 @@ class Plan:
                 "decimal": self.reading.decimal,
                 "sheet": self.reading.sheet,
                 "rename": dict(self.reading.rename) or None,
+                "day_numbers": list(self.reading.day_numbers) or None,
+                "formula_guard": self.reading.formula_guard,
             }
         )
         if reading:
@@ -221,6 +239,7 @@ class Plan:
                 "rows": self.synthetic.rows,
                 "engine": self.synthetic.engine,
                 "seed": self.synthetic.seed,
+                "files": None if self.synthetic.files == ("csv",) else list(self.synthetic.files),
             }
         )
         plain["columns"] = [column.to_dict() for column in self.schema.columns]
@@ -269,9 +288,12 @@ def roles_from_plan(plain: Mapping[str, Any]) -> Roles:
 
 
 def _names(plain: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = plain.get(key, ())
-    if isinstance(value, str) or not all(isinstance(name, str) for name in value):
-        raise PlanError(f"roles: {key} must be a list of column names")
+    return _texts(plain.get(key, ()), f"roles: {key}", "column names")
+
+
+def _texts(value: object, where: str, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise PlanError(f"{where} must be a list of {what}")
     return tuple(value)
 
 
@@ -320,7 +342,7 @@ def plan_from_dict(plain: Mapping[str, Any]) -> Plan:
         schema=Schema.from_dict({"columns": plain["columns"]}),
         roles=roles_from_plan(_section(plain, "roles")),
         tree=_tree(_section(plain, "tree", ("rho", "structure", "split"))),
-        synthetic=_synthetic(_section(plain, "synthetic", ("rows", "engine", "seed"))),
+        synthetic=_synthetic(_section(plain, "synthetic", ("rows", "engine", "seed", "files"))),
         reading=_reading(_section(plain, "reading")),
         demo=DemoOrigin(str(demo["name"]), _whole(demo, "rows", 0), _whole(demo, "seed", 0))
         if demo
@@ -402,16 +424,28 @@ def _synthetic(section: Mapping[str, Any]) -> SyntheticPlan:
         rows=_whole(section, "rows", 0) if "rows" in section else None,
         engine=str(section.get("engine", "auto")),
         seed=_whole(section, "seed", 0),
+        files=tuple(
+            dict.fromkeys(_texts(section.get("files", ("csv",)), "synthetic: files", "file forms"))
+        ),
     )
 
 
 def _reading(section: Mapping[str, Any]) -> ReadingPlan:
-    _known(section, ("delimiter", "encoding", "decimal", "sheet", "rename"), "reading")
+    names = ("delimiter", "encoding", "decimal", "sheet")
+    _known(section, (*names, "rename", "day_numbers", "formula_guard"), "reading")
     rename = section.get("rename", {})
     if not isinstance(rename, Mapping):
         raise PlanError("reading: rename must map names as found to names as declared")
-    texts = {key: section.get(key) for key in ("delimiter", "encoding", "decimal", "sheet")}
+    texts = {key: section.get(key) for key in names}
     for key, value in texts.items():
         if value is not None and not isinstance(value, str):
             raise PlanError(f"reading: {key} must be a text")
-    return ReadingPlan(**texts, rename={str(k): str(v) for k, v in rename.items()})
+    guard = section.get("formula_guard")
+    if guard is not None and not isinstance(guard, bool):
+        raise PlanError("reading: formula_guard must be true or false")
+    return ReadingPlan(
+        **texts,
+        rename={str(k): str(v) for k, v in rename.items()},
+        day_numbers=_texts(section.get("day_numbers", ()), "reading: day_numbers", "column names"),
+        formula_guard=guard,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +32,7 @@ from core.errors import (
     ReleaseError,
     SimulationError,
 )
+from core.forecast import Forecast, forecast_for
 from core.plan import Plan, read_plan
 from core.private.ledger import Ledger, Spend, SpendState
 from core.privci.certificate import Certificate, certificate
@@ -199,15 +200,19 @@ def derive(
     release: TreeRelease,
     ledger: Mapping[str, Any],
     progress: Progress | None = None,
+    storage: Mapping[str, str] | None = None,
 ) -> Derived:
-    """Fit, sample, certify and write every file in memory; costs nothing, touches no rows."""
+    """Fit, sample, certify and write every file in memory; costs nothing, touches no rows.
+
+    ``storage`` holds the column types of a Parquet input, for a Parquet output.
+    """
     settings = plan.synthetic
     fitted = fit(release, engine=settings.engine, progress=progress)
     synthetic = synthesize(
         release, fitted, rows=settings.rows, engine=settings.engine, seed=settings.seed
     )
     proof = certificate(release, fitted)
-    files = artefacts(plan, release, synthetic, proof, ledger)
+    files = artefacts(plan, release, synthetic, proof, ledger, storage=storage)
     return Derived(
         release, synthetic, proof, files, bundle_bytes(files, release.provenance.simulated)
     )
@@ -223,6 +228,7 @@ def run(
     population: str | None = None,
     ledger_url: str | None = None,
     new_release: bool = False,
+    before_charge: Callable[[Forecast], None] | None = None,
     progress: Progress | None = None,
 ) -> RunResult:
     """Perform every release in a plan and write the files; a second run replays them for free.
@@ -239,6 +245,9 @@ def run(
         Where the ledger lives; default is the one in the user's own folder.
     new_release
         Spend again, on purpose, instead of replaying.
+    before_charge
+        Called with the forecast, from public facts alone, just before something is spent (or
+        simulated); not for a replay.
 
     Raises
     ------
@@ -255,9 +264,13 @@ def run(
     else:
         attached = attach(plan, raw, Ledger(ledger_url))
     notes = tuple(raw.report.notes)
+    # A Parquet file's types are part of its declaration; an Excel sheet's are read off its cells.
+    storage = raw.storage if raw.report.format == "parquet" else None
     del raw
     attempt = max(latest_attempt(plan, attached) + int(new_release), 1)
     identity = request_id(plan, attached.table_id, attempt)
+    if before_charge is not None and _affordable(attached, plan, identity):
+        before_charge(forecast_for(plan))
     release, replayed = measure(attached, plan, identity, progress)
     attached.vault.close()
     if release.partial and not replayed:
@@ -267,9 +280,16 @@ def run(
             "or with --new-release to spend again"
         )
     account = ledger_document(attached.ledger, plan.population.name, identity)
-    derived = derive(plan, release, account, progress)
+    derived = derive(plan, release, account, progress, storage)
     paths = write_files(derived, target)
     return RunResult(derived, paths, identity, replayed, notes)
+
+
+def _affordable(attached: Attached, plan: Plan, identity: str) -> bool:
+    """Whether measuring would spend: not a replay, and not more than the cap leaves."""
+    if attached.ledger.spend(identity) is not None:
+        return False
+    return plan.tree.rho <= attached.ledger.remaining(plan.population.name)
 
 
 def simulate(plan: Plan, seed: int, progress: Progress | None = None) -> Derived:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from core import demo
+from core.attachment import read_as
 from core.codebook import read_codebook
 from core.errors import PlanError, SchemaError
-from core.plan import DemoOrigin, Plan, PopulationPlan, TreePlan
-from core.private.reading import read_table
+from core.plan import DemoOrigin, Plan, PopulationPlan, ReadingPlan, TreePlan
+from core.private.reading import HeaderError, RawTable
 from core.private.suggestions import suggest_schema
 from core.releases import Unit
 from core.roles import Role, Roles, suggest_roles
@@ -71,7 +72,8 @@ def draft_plan(
     *,
     suggest: bool = False,
     codebook: str | Path | None = None,
-    sheet: str | None = None,
+    reading: ReadingPlan | None = None,
+    accept_names: bool = False,
 ) -> Draft:
     """A first plan for a table, from a codebook, from names only, or (on request) from values.
 
@@ -84,11 +86,19 @@ def draft_plan(
         "data-dependent domain".
     codebook
         Public declarations; wins over suggestions.
-    sheet
-        Sheet of an Excel file.
+    reading
+        How to read the file; the plan repeats it.
+    accept_names
+        Take the names that are offered for repeated or empty ones; the plan keeps them under
+        ``[reading.rename]``, where they can be edited.
+
+    Raises
+    ------
+    ReadingError
+        The file cannot be read; a :class:`HeaderError` offers names.
     """
-    raw = read_table(data, sheet=sheet)
-    names = tuple(str(name) for name in raw.frame.columns)
+    raw, reading = _read(data, ReadingPlan() if reading is None else reading, accept_names)
+    names = raw.names
     notes = list(raw.report.notes)
     declared = {} if codebook is None else {c.name: c for c in read_codebook(codebook).columns}
     absent = sorted(set(declared) - set(names))
@@ -110,8 +120,23 @@ def draft_plan(
         schema=schema,
         roles=roles,
         tree=TreePlan(Fraction(1, 10)),
+        reading=reading,
     )
     return Draft(_HEADING + "\n" + plan.to_toml(), tuple(notes))
+
+
+def _read(
+    data: str | Path, reading: ReadingPlan, accept_names: bool
+) -> tuple[RawTable, ReadingPlan]:
+    try:
+        return read_as(reading, data), reading
+    except HeaderError as error:
+        if not accept_names:
+            raise
+        pairs = zip(error.names, error.proposal, strict=True)
+        offered = {offer: offer for found, offer in pairs if found != offer}
+    reading = replace(reading, rename=offered)
+    return read_as(reading, data), reading
 
 
 def _undeclared(name: str, notes: list[str]) -> Column:

@@ -5,12 +5,15 @@ Built from a release alone, so that anybody who holds the bundle can rebuild and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from core.forecast import Verdict, forecast_of
 from core.private.zcdp import epsilon, guessing_bound
 from core.releases import Provenance, Relation, TreeRelease
 
 SIMULATED = "SIMULATED, NOT PRIVATE"
+MOSTLY_NOISE = Verdict.MOSTLY_NOISE.value
 #: The guess that the statement explains: right once in a hundred without the person's row.
 BASELINE = 0.01
 
@@ -21,6 +24,8 @@ RELATION_WORDS = {
 FLAG_WORDS = {
     "data-dependent domain": "At least one column's categories, bounds or bins were suggested from "
     "the data themselves. The guarantee below does not cover what that suggestion reveals.",
+    MOSTLY_NOISE: "Against the noisy number of rows, the noise is so large that the synthetic rows "
+    "look close to random and the tree is close to arbitrary.",
     "unit unverified": "The bound on rows per person was declared and not enforced by a person-id "
     "column; for a person with more rows the guarantee is weaker than stated.",
     SIMULATED: "The noise was drawn from a seeded generator. This output gives NO privacy and must "
@@ -60,8 +65,8 @@ def _times(probability: float) -> str:
     return "1 time" if times == 1 else f"{times:g} times"
 
 
-def privacy_lines(provenance: Provenance) -> list[str]:
-    """The guarantee of one release, as Markdown lines."""
+def privacy_lines(provenance: Provenance, further: Sequence[str] = ()) -> list[str]:
+    """The guarantee of one release, as Markdown lines; ``further`` flags come last."""
     rho, delta = provenance.rho, provenance.delta
     lines = [
         f"- Population: {plain(provenance.population)}",
@@ -75,7 +80,8 @@ def privacy_lines(provenance: Provenance) -> list[str]:
         f"- Noise: {plain(provenance.noise)}",
     ]
     lines += [
-        f"- Flag: **{flag}**. {FLAG_WORDS.get(flag, '')}".rstrip() for flag in _flags(provenance)
+        f"- Flag: **{flag}**. {FLAG_WORDS.get(flag, '')}".rstrip()
+        for flag in (*_flags(provenance), *further)
     ]
     return lines
 
@@ -84,6 +90,11 @@ def _flags(provenance: Provenance) -> tuple[str, ...]:
     if provenance.simulated and SIMULATED not in provenance.flags:
         return (SIMULATED, *provenance.flags)
     return provenance.flags
+
+
+def quality_flags(release: TreeRelease) -> tuple[str, ...]:
+    """Flags on what the result is worth, from noisy and public facts: ``mostly noise``, or none."""
+    return (MOSTLY_NOISE,) if forecast_of(release).verdict is Verdict.MOSTLY_NOISE else ()
 
 
 def plain(text: str) -> str:
@@ -99,7 +110,7 @@ def statement(release: TreeRelease) -> str:
     lines = ["# Privacy statement", ""]
     if provenance.simulated:
         lines += [f"**{SIMULATED}**", ""]
-    lines += ["## What was promised", "", *privacy_lines(provenance), ""]
+    lines += ["## What was promised", "", *privacy_lines(provenance, quality_flags(release)), ""]
     if release.partial:
         lines += [
             "**Partial release.** It was cancelled after part of it had been measured; what had "

@@ -11,7 +11,8 @@ die() { echo "postgres.sh: $*" >&2; exit 1; }
 
 [ $# -eq 2 ] || die "usage: $0 start|stop DIR"
 action=$1
-mkdir -p "$2"
+[ "$action" = start ] && mkdir -p "$2"
+[ -d "$2" ] || die "there is no folder $2"
 directory=$(cd "$2" && pwd)
 data=$directory/data
 

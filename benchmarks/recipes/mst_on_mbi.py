@@ -101,7 +101,7 @@ def run(
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Synthetic table and seconds a stage."""
     rng = np.random.default_rng(seed)
-    np.random.seed(seed)  # noqa: NPY002 - the library's synthetic_data reads the global state
+    np.random.seed(seed)
     marks = [("start", perf_counter())]
     names = tuple(frame.columns)
     data = mbi.Dataset(

@@ -10,15 +10,15 @@ import opendp.prelude  # noqa: F401 - imported by the first draw; it counts as a
 import pandas as pd
 
 import core.decoding  # noqa: F401 - the same for the first sample
-from core.privci.reconstruct import fit
-from core.privci.sample import synthesize
-from core.privci.select import release_tree
 from core.private.coding import encode
 from core.private.ledger import Ledger, Population
 from core.private.raw import RawTable, ReadingReport
 from core.private.source import InMemorySource
 from core.private.vault import Vault
 from core.private.zcdp import as_rho
+from core.privci.reconstruct import fit
+from core.privci.sample import synthesize
+from core.privci.select import release_tree
 from core.releases import Relation, TreeRelease, Unit
 from core.roles import Roles
 from core.schema import Column, Kind, Missing, Schema

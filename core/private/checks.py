@@ -53,6 +53,9 @@ def check_pairs(
         shares = reference.shares[name]
         if shares.shape != (sizes[name],) or not np.all(np.isfinite(shares)):
             raise SchemaError(f"column {name!r}: the reference needs one finite share a cell")
+        # Beyond this the scores could leave int64, where sums and absolute values wrap around.
+        if np.abs(shares).sum() > 2.0:
+            raise SchemaError(f"column {name!r}: the shares of a reference sum to about 1")
     if not np.isfinite(reference.total) or abs(reference.total) >= 2.0**40:
         raise SchemaError("the reference needs a finite total")
     pairs = tuple((a, b) for a, b in candidates)

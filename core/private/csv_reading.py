@@ -151,11 +151,12 @@ def _batch(pa: Any, rows: list[list[str]]) -> Any:
 def _rows(stream: Iterator[tuple[int, list[str]]], width: int, name: str) -> Iterator[list[str]]:
     """Rows of the header's width.
 
-    Blank lines are skipped; in a table of one column a blank line between rows is a blank cell.
+    Blank lines are skipped; in a table of one column a blank line between rows is a blank cell,
+    and so is a pair of quotation marks, wherever it stands.
     """
     blank = 0
     for line, row in stream:
-        if len(row) == width and (width > 1 or row[0].strip()):
+        if len(row) == width:
             yield from ([""] for _ in range(blank))
             blank = 0
             yield row

@@ -7,6 +7,7 @@ reserved.  If anything fails between reservation and draw, the reservation stays
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
@@ -58,6 +59,7 @@ class Grant:
         self.__digest = slot.get().schema.digest
         self.__debited = Fraction(0)
         self.__lock = threading.Lock()
+        self.__process = os.getpid()
         # Exact scores by reference; the reference is kept, so that its id stays its own.
         self.__scores: dict[int, tuple[PairReference, dict[Pair, int]]] = {}
         self.__grams: dict[MomentFrame, IntArray] = {}
@@ -370,6 +372,8 @@ class Grant:
 
     def _open(self) -> Source:
         slot = self.__slot
+        if os.getpid() != self.__process:  # a fork's copy would spend the same charge twice
+            raise BudgetExceeded("a grant stays in the process that was charged for it")
         if slot is None:
             raise BudgetExceeded("this grant is closed; make a new charge to measure more")
         return slot.get()

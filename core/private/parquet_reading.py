@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -40,7 +41,7 @@ def read_parquet(
         # As dictionaries first: one long text repeated many times stays small.
         file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
         table = file.read().rename_columns(list(names))
-        table = _plain_texts(table, arrow_schema, name, limits)
+        table = _within_calendar(_plain_texts(table, arrow_schema, name, limits))
         frame = _frame(pa, table)
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError):
         raise _damaged(name) from None
@@ -135,6 +136,32 @@ def _plain_texts(table: Any, arrow_schema: Any, name: str, limits: Limits) -> An
     return table
 
 
+def _within_calendar(table: Any) -> Any:
+    """Moments beyond the years 1 to 9999 moved to the nearest day that every zone can show.
+
+    Python has no dates there, and declared bounds lie within, so that such a moment is out of
+    domain before and after; read as it is, it would stop the coding of a whole table.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = (datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC))
+    for index, field in enumerate(table.schema):
+        kind = field.type
+        if pa.types.is_timestamp(kind) and kind.unit != "ns":
+            low, high = (pa.scalar(end, pa.timestamp(kind.unit, "UTC")) for end in ends)
+        elif pa.types.is_date(kind):
+            low, high = (pa.scalar(end.date(), kind) for end in ends)
+        else:
+            continue
+        plain = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        column = table.column(index).cast(plain)
+        column = pc.max_element_wise(column, low.cast(plain), skip_nulls=False)
+        column = pc.min_element_wise(column, high.cast(plain), skip_nulls=False)
+        table = table.set_column(index, field, column.cast(kind))
+    return table
+
+
 def _frame(pa: Any, table: Any) -> pd.DataFrame:
     """Pandas columns that keep integers, booleans and their nulls apart from floats."""
     kinds = {
@@ -148,5 +175,7 @@ def _frame(pa: Any, table: Any) -> pd.DataFrame:
         pa.uint32(): pd.UInt32Dtype(),
         pa.uint64(): pd.UInt64Dtype(),
     }
-    frame: pd.DataFrame = table.to_pandas(types_mapper=kinds.get, ignore_metadata=True)
+    frame: pd.DataFrame = table.to_pandas(
+        types_mapper=kinds.get, ignore_metadata=True, date_as_object=False
+    )
     return frame

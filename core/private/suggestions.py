@@ -165,7 +165,7 @@ def _number(name: str, cells: _Cells) -> tuple[Column, list[str]] | None:
     if not len(finite) or np.abs(finite).max() > 2.0**53:
         return None
     notes += _sentinels(np.unique(finite))
-    base = replace(trial, lower=None, upper=None, kind=Kind.TEXT)
+    base = Column(name, Kind.TEXT, missing_markers=("", *markers))
     if (finite == np.floor(finite)).all():
         return _integer(base, cells, finite, notes)
     return _real(base, texts, finite, cells.decimal, notes)
@@ -210,7 +210,9 @@ def _real(
     low, high = float(values.min()), float(values.max())
     if low == high:
         text = next(text for text in texts if parsed_number(text, decimal) == low)
-        column = replace(base, kind=Kind.CATEGORICAL, categories=(text,))
+        column = Column(
+            base.name, Kind.CATEGORICAL, categories=(text,), missing_markers=base.missing_markers
+        )
         return column, [*notes, "one value only; suggested as a single category"]
     places = [_decimals(text, decimal) for text in texts]
     decimals = max((place for place in places if place is not None), default=0)

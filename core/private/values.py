@@ -192,7 +192,7 @@ def _number(value: object, decimal: str) -> float | None:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, cast(float, value))
+            return math.inf if value > 0 else -math.inf
         except ValueError:  # a signalling NaN
             return math.nan
     return None

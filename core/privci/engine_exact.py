@@ -22,12 +22,14 @@ from core.privci.problem import Problem
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: Promised relative gap, ``(loss - bound) / max(loss, 1)``; solving goes on below it a little.
+#: Promised relative gap, ``(loss - bound) / max(loss, 1)``.
 GAP = 1e-6
+#: Solving goes on below the promise, but not for longer than so many steps.
 TARGET = 1e-7
+TARGET_STEPS = 500
 CHECK_EVERY = 20
-ROUNDS = 40
-ROUND_ITERATIONS = 1_000
+ROUNDS = 10
+ROUND_ITERATIONS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,11 +210,11 @@ def solve_exact(
         best = found if found.gap < best.gap else best
         if step is not None:
             step(done, best.gap)
-        if best.gap <= TARGET:
+        if best.gap <= _goal(done):
             raise StopIteration
 
     for _ in range(ROUNDS):
-        if best.gap <= TARGET:
+        if best.gap <= _goal(done):
             break
         reference = (best.node, best.edge)
         result = minimize(
@@ -235,6 +237,10 @@ def solve_exact(
             f"the exact engine stopped at a relative gap of {best.gap:.1e}; use engine entropic"
         )
     return best
+
+
+def _goal(steps: int) -> float:
+    return TARGET if steps < TARGET_STEPS else GAP
 
 
 def _assess(dual: _Dual, scaled: FloatArray, iterations: int) -> ExactSolution:

@@ -237,4 +237,5 @@ def member_shares(marginal: NoisyMarginal, inside: tuple[int, ...]) -> FloatArra
     trust = max(0.0, 1.0 - marginal.sigma**2 / spread) if spread > 0 else 0.0
     centre = max(mean, marginal.sigma / size**0.5)
     shrunk = np.maximum(centre + trust * (values - mean), 0.0)
-    return shrunk / shrunk.sum()
+    shares: FloatArray = shrunk / shrunk.sum()
+    return shares

@@ -10,10 +10,11 @@ from typing import Any
 from core import demo, starting
 from core.attachment import attach, attach_simulated, request_id
 from core.errors import JustitiaError, ReadingError
-from core.plan import STRUCTURES, Plan, SyntheticPlan
+from core.plan import Plan, SyntheticPlan
 from core.private.raw import HeaderError
 from core.private.reading import read_table
 from core.private.vault import Vault
+from core.privci.structures import STRUCTURES
 from core.protocols import Progress
 from core.releases import TreeRelease
 from core.runner import derive, ledger_document, measure

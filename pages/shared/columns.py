@@ -60,7 +60,7 @@ def _line(project: Project, index: int) -> None:
             with upper:
                 _text(project, index, "upper", f"highest, such as {example[1]}")
             with bins:
-                if chosen == Kind.DATE:
+                if chosen == Kind.DATE and "|" not in row["bins"]:
                     _select(project, index, "bins", DATE_UNITS, f"Bins of {row['name']}")
                 else:
                     _text(project, index, "bins", "bins")

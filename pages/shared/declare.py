@@ -56,10 +56,10 @@ def row_of(column: Column) -> dict[str, Any]:
     row["kind"] = column.kind.value
     row["categories"] = " | ".join(_escape(label) for label in column.categories)
     row["lower"], row["upper"] = _text(column.lower), _text(column.upper)
-    if column.kind is Kind.DATE:
-        row["bins"] = column.unit
-    elif column.edges:
+    if column.edges:
         row["bins"] = " | ".join(_text(edge) for edge in column.edges)
+    elif column.kind is Kind.DATE:
+        row["bins"] = column.unit
     elif column.bins is not None:
         row["bins"] = str(column.bins)
     if column.missing is Missing.CONSTANT:
@@ -106,8 +106,13 @@ def _axis(row: Row, kind: Kind) -> dict[str, Any]:
     name, bins = row["name"], str(row["bins"]).strip()
     bounds = {side: str(row[side]).strip() for side in ("lower", "upper")}
     if kind is Kind.DATE:
+        given = {side: text for side, text in bounds.items() if text}
+        if "|" in bins:
+            return {**given, "edges": split_labels(bins)}
         if bins and bins not in DATE_UNITS:
-            raise SchemaError(f"column {name!r}: bins must be one of {', '.join(DATE_UNITS)}")
+            raise SchemaError(
+                f"column {name!r}: bins must be one of {', '.join(DATE_UNITS)}, or dates between |"
+            )
         return {**bounds, **({"unit": bins} if bins else {})}
     numbers: dict[str, Any] = {
         side: _number(name, side, text) for side, text in bounds.items() if text

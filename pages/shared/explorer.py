@@ -64,7 +64,7 @@ def _network(
     for name in names:
         role = shown_role(name, roles, rule)
         look, spot = LOOKS[role], layout.spot(name)
-        letter = "I→S" if name in roles.proxies else role.value
+        letter = "P" if name in roles.proxies else role.value
         network.add_node(
             name,
             label=f"{letter} {name}",
@@ -95,6 +95,7 @@ def _network(
         )
     )
     page = network.generate_html(notebook=False)
+    page = re.sub(r"<!-- <link.*?-->", "", page, flags=re.DOTALL)  # a leftover of the template
     page = _CDN.sub("", page)
     page = re.sub(r"<center>\s*<h1>\s*(?:None)?\s*</h1>\s*</center>", "", page)
     return page

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
@@ -41,6 +42,7 @@ def draw(
     constraint: Constraint | None = None,
     found: str | None = None,
     theme: str = "light",
+    letters: int = LETTERS,
 ) -> go.Figure:
     """The picture after ``edges``, the first ones of ``settled``.
 
@@ -56,6 +58,8 @@ def draw(
         Which rule the sides belong to; the role table's if not given.
     found
         A column to point out.
+    letters
+        How much of a name is written out.
     """
     layout = lay_out(names, roles, edges, settled=settled, constraint=constraint)
     figure = go.Figure()
@@ -67,7 +71,9 @@ def draw(
         width = _width(link.edge, strengths) + (1 if newest else 0)
         _draw_link(figure, link, _title(link, index, strengths), colour, width)
     _draw_jumps(figure, layout, theme)
-    _draw_columns(figure, layout, roles, rule_of(roles, constraint), found=found, theme=theme)
+    _draw_columns(
+        figure, layout, roles, rule_of(roles, constraint), _Marking(found, theme, letters)
+    )
     _dress(figure, layout, theme)
     return figure
 
@@ -161,16 +167,21 @@ def _title(link: Link, index: int, strengths: Mapping[Edge, float] | None) -> st
     return f"{words}<br>not allowed by the rule" if link.illegal else words
 
 
+@dataclass(frozen=True)
+class _Marking:
+    found: str | None
+    theme: str
+    letters: int
+
+
 def _draw_columns(
     figure: go.Figure,
     layout: Layout,
     roles: Roles,
     rule: Constraint,
-    *,
-    found: str | None,
-    theme: str,
+    marking: _Marking,
 ) -> None:
-    colours = ink(theme)
+    theme, colours = marking.theme, ink(marking.theme)
     for role in (Role.PROTECTED, Role.OUTCOME, Role.ADMISSIBLE, Role.INADMISSIBLE):
         spots = [spot for spot in layout.spots if shown_role(spot.name, roles, rule) is role]
         if not spots:
@@ -184,15 +195,14 @@ def _draw_columns(
                 "symbol": [
                     "diamond-open" if spot.name in roles.proxies else look.symbol for spot in spots
                 ],
-                "size": [26 if spot.name == found else 17 for spot in spots],
+                "size": [26 if spot.name == marking.found else 17 for spot in spots],
                 "color": look.colour(theme),
                 "line": {"color": look.colour(theme), "width": 2},
                 "opacity": 1,
             },
-            text=[_label(spot, roles, role) for spot in spots],
+            text=[_label(spot, roles, role, marking.letters) for spot in spots],
             textposition=[_text_side(spot) for spot in spots],
             textfont={"size": 13, "color": colours.text},
-            customdata=[[spot.name] for spot in spots],
             hovertemplate=[
                 f"<b>{html.escape(spot.name)}</b><br>{_role_words(spot.name, roles, role)}"
                 f"<br>{spot.lane.value}<extra></extra>"
@@ -217,9 +227,9 @@ def _role_words(name: str, roles: Roles, role: Role) -> str:
     return "proxy, treated as protected" if name in roles.proxies else LOOKS[role].words
 
 
-def _label(spot: Spot, roles: Roles, role: Role) -> str:
-    letter = "I→S" if spot.name in roles.proxies else role.value
-    name = html.escape(elide(spot.name))
+def _label(spot: Spot, roles: Roles, role: Role, letters: int) -> str:
+    letter = "P" if spot.name in roles.proxies else role.value
+    name = html.escape(elide(spot.name, letters))
     if spot.lane is Lane.PROTECTED:
         return f"{name} <b>{letter}</b>  "
     return f"  <b>{letter}</b> {name}" if spot.lane is not Lane.GATE else f"<b>{letter}</b> {name}"
@@ -276,7 +286,7 @@ def describe(
     return words + (f"; {forbidden} pairs forbidden." if forbidden is not None else ".")
 
 
-def sentence(step: SelectionStep, schema_names: Sequence[str], roles: Roles) -> str:
+def sentence(step: SelectionStep) -> str:
     """What one step did, in one sentence of Markdown."""
     one, other = step.chosen
     words = f"**{plain(one)} — {plain(other)}** joined"

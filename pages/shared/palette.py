@@ -59,8 +59,8 @@ def ink(theme: str) -> Ink:
     return INK["dark" if theme == "dark" else "light"]
 
 
-def badge(role: Role) -> str:
-    """Markdown of a role's mark and letter in its colour."""
+def badge(role: Role, *, letter: bool = True) -> str:
+    """Markdown of a role's mark (and letter) in its colour."""
     look = LOOKS[role]
-    letter = role.value if role is not Role.IGNORE else "left out"
-    return f":{look.streamlit}[{look.mark} {letter}]"
+    words = f" {role.value}" if letter else ""
+    return f":{look.streamlit}[{look.mark}{words}]"

@@ -17,6 +17,8 @@ from pages.shared.widgets import theme
 CHART = {"displayModeBar": False, "scrollZoom": False}
 #: More columns than this get a search box.
 MANY = 16
+#: Letters of a name in a picture that stands beside something else.
+SHORT = 12
 
 
 def choose_rule(roles: Roles, key: str) -> Constraint | None:
@@ -52,6 +54,7 @@ def show(
     strengths: Mapping[Edge, float] | None = None,
     constraint: Constraint | None = None,
     found: str | None = None,
+    letters: int = network.LETTERS,
 ) -> None:
     """Draw one step."""
     figure = network.draw(
@@ -64,6 +67,7 @@ def show(
         constraint=constraint,
         found=found,
         theme=theme(),
+        letters=letters,
     )
     st.plotly_chart(
         figure,
@@ -86,6 +90,7 @@ def before(names: Sequence[str], roles: Roles, key: str) -> tuple[ForbiddenPair,
         forbidden=shown,
         constraint=constraint,
         found=find_column(names, f"{key}_find"),
+        letters=SHORT,
     )
     return pairs
 

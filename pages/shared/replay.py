@@ -21,7 +21,7 @@ def live(job: Job, names: tuple[str, ...], roles: Roles) -> None:
     edges = [step.chosen for step in steps]
     pictures.show(names, roles, edges, key="live_tree")
     if steps:
-        st.markdown(f"Step {len(steps)}: {network.sentence(steps[-1], names, roles)}")
+        st.markdown(f"Step {len(steps)}: {network.sentence(steps[-1])}")
 
 
 def replay(release: TreeRelease, key: str) -> None:
@@ -80,8 +80,7 @@ def _step(release: TreeRelease, key: str, step: int) -> None:
     constraint = pictures.choose_rule(roles, f"{key}_rule")
     if step:
         st.markdown(
-            f"Step {step} of {len(release.steps)}: "
-            f"{network.sentence(release.steps[step - 1], names, roles)}"
+            f"Step {step} of {len(release.steps)}: {network.sentence(release.steps[step - 1])}"
         )
     else:
         st.markdown(

@@ -10,8 +10,8 @@ import streamlit as st
 
 from core.errors import JustitiaError
 from core.roles import Constraint, Role, Roles, suggest_roles
-from pages.shared.network import elide, plain
-from pages.shared.palette import LOOKS, badge
+from pages.shared.network import plain
+from pages.shared.palette import badge
 from pages.shared.project import Project
 
 #: Columns on one page of the list.
@@ -27,10 +27,10 @@ WORDS = {
 }
 
 
-def _choice(value: str) -> str:
-    if value == PROXY:
-        return "◇ proxy"
-    return f"{LOOKS[Role(value)].mark} {value}" if value != Role.IGNORE else "ignore"
+def _marked(name: str, chosen: str) -> str:
+    """A column's name behind the coloured mark of its role."""
+    mark = ":orange[◇]" if chosen == PROXY else badge(Role(chosen), letter=False)
+    return f"{mark} **{plain(name)}**"
 
 
 def _set_role(project: Project, name: str, key: str) -> None:
@@ -51,7 +51,7 @@ def legend() -> None:
     for role, words in WORDS.items():
         st.markdown(f"{badge(role)} {words}")
     st.markdown(
-        ":orange[◇ proxy] inadmissible, and treated as protected because it stands in for it"
+        ":orange[◇ P] proxy: inadmissible, and treated as protected because it stands in for it"
     )
 
 
@@ -65,30 +65,15 @@ def edit_roles(project: Project) -> None:
         chosen = PROXY if name in draft.proxies else draft.role(name).value
         key = f"role_{project.identity}_{name}"
         st.session_state[key] = chosen
-        line = st.container(
-            horizontal=True, vertical_alignment="center", key=f"role_line_{_safe(name)}"
-        )
-        line.markdown(f"**{plain(elide(name, 18))}**", width=150, help=_whole(name))
-        line.segmented_control(
-            f"Role of {name}",
+        st.segmented_control(
+            _marked(name, chosen),
             CHOICES,
             required=True,
-            format_func=_choice,
             key=key,
-            label_visibility="collapsed",
             on_change=_set_role,
             args=(project, name, key),
             width="content",
-            wrap=True,
         )
-
-
-def _whole(name: str) -> str | None:
-    return plain(name) if len(name) > 18 else None
-
-
-def _safe(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
 def _page_of(names: Sequence[str]) -> list[str]:

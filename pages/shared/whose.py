@@ -19,8 +19,10 @@ RELATIONS = {
     Relation.ADD_REMOVE: "Whether somebody is in the table at all (the number of rows is private)",
     Relation.REPLACE_ONE: "What somebody's row says (the number of rows is public)",
 }
+NEW = "other people, not in any earlier table"
 ROW, PERSON, UNVERIFIED = "one row", "one person, by an id column", "one person, no id column"
 DEFAULTS: Mapping[str, Any] = {
+    "same": None,
     "name": "",
     "relation": Relation.ADD_REMOVE.value,
     "unit": ROW,
@@ -35,6 +37,12 @@ DEFAULTS: Mapping[str, Any] = {
 def population_draft(project: Project) -> dict[str, Any]:
     """What was typed so far, with the defaults for the rest."""
     return {**DEFAULTS, **project.population_draft}
+
+
+def population_name(draft: Mapping[str, Any]) -> str:
+    """The chosen or typed name."""
+    same = draft["same"]
+    return str(same) if same not in {None, NEW} else str(draft["name"] or "").strip()
 
 
 def _set(project: Project, field: str, key: str) -> None:
@@ -52,24 +60,12 @@ def edit_population(project: Project) -> None:
         key = f"{prefix}_{field}"
         return {"key": key, "on_change": _set, "args": (project, field, key)}
 
-    options = list(known)
-    if draft["name"] and draft["name"] not in options:
-        options.append(draft["name"])
-    st.selectbox(
-        "Whose data is it? The same people as …",
-        options,
-        index=options.index(draft["name"]) if draft["name"] else None,
-        accept_new_options=True,
-        placeholder="Type a name, such as “applicants 2026”, or choose one",
-        help="All tables about the same people share one budget, whatever their file is called. "
-        "If these people are in an earlier table, choose that population.",
-        disabled=project.demo is not None,
-        **settings("name"),
-    )
-    terms = existing_terms(draft["name"])
+    _who(project, draft, known, settings)
+    name = population_name(draft)
+    terms = existing_terms(name)
     if terms is not None:
         st.info(
-            f"“{plain(draft['name'])}” is known. Its terms are fixed: {terms.unit.words}; "
+            f"“{plain(name)}” is known. Its terms are fixed: {terms.unit.words}; "
             f"{RELATIONS[terms.relation].lower()}; cap ρ = {format_rho(terms.cap)}.",
             icon=":material/link:",
         )
@@ -106,6 +102,34 @@ def edit_population(project: Project) -> None:
     with st.expander("δ, for showing ρ as ε"):
         st.text_input("δ", value=draft["delta"], **settings("delta"))
         st.caption("ρ is the promise; ε at this δ is only another way of showing it.")
+
+
+def _who(project: Project, draft: Mapping[str, Any], known: tuple[str, ...], settings: Any) -> None:
+    """The population: one that the ledger knows, or a new one by name."""
+    if project.demo is not None:
+        st.markdown(f"Made-up people: **{plain(draft['name'])}**, a ledger of this project's own.")
+        return
+    if known:
+        options = [NEW, *known]
+        st.selectbox(
+            "Are these the same people as …?",
+            options,
+            index=options.index(draft["same"]) if draft["same"] in options else None,
+            placeholder="choose",
+            help="All tables about the same people share one budget, whatever their file is "
+            "called. If these people are in an earlier table, choose that population.",
+            **settings("same"),
+        )
+        if draft["same"] not in {None, NEW}:
+            return
+    st.text_input(
+        "Name these people",
+        value=draft["name"],
+        placeholder="such as “applicants 2026”",
+        help="The name under which the ledger keeps their budget.",
+        max_chars=120,
+        **settings("name"),
+    )
 
 
 def _person(project: Project, draft: Mapping[str, Any], settings: Any) -> None:
@@ -165,7 +189,12 @@ def read_population(project: Project) -> PopulationPlan:
     if expected and not expected.isdecimal():
         raise PlanError("expected rows: type a whole number, such as 20000, or nothing")
     rows = int(expected) or None if expected else None
-    name = str(draft["name"] or "").strip()
+    name = population_name(draft)
+    asked = project.demo is None and project.population is None and house.known_populations()
+    if asked and draft["same"] is None:
+        raise PlanError(
+            "people: say whether these are the same people as in an earlier table, or other people"
+        )
     terms = existing_terms(name)
     if terms is not None:
         return PopulationPlan(

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.errors import JustitiaError
 from core.forecast import Verdict, forecast
-from core.plan import STRUCTURES, TreePlan
+from core.plan import TreePlan
 from core.private.zcdp import as_rho, epsilon, format_rho
 from core.statement import guessing_sentence
 from pages.shared import charts, guards
@@ -131,8 +131,8 @@ with settings:
     )
     st.selectbox(
         "Structure",
-        STRUCTURES,
-        index=STRUCTURES.index(draft.structure),
+        list(STRUCTURE_WORDS),
+        index=list(STRUCTURE_WORDS).index(draft.structure),
         format_func=lambda name: STRUCTURE_WORDS[name],
         key="structure",
         on_change=set_structure,

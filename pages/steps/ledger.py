@@ -42,7 +42,14 @@ spends = house.ledger().spends(population.name)
 if not spends:
     st.info("Nothing was charged yet.", icon=":material/receipt_long:")
 else:
-    st.dataframe(books.table(spends), hide_index=True, alt="Every spend of this population")
+    st.dataframe(
+        books.table(spends),
+        hide_index=True,
+        alt="Every spend of this population",
+        column_config={
+            "when (UTC)": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+        },
+    )
     with st.container(horizontal=True):
         st.download_button(
             "CSV",

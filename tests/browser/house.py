@@ -154,7 +154,7 @@ def go(page: Page, name: str) -> None:
 
 def press(page: Page, key: str, then: str | None = None) -> None:
     """Click the button of a key, then wait for a text."""
-    page.locator(f".st-key-{key} button").first.click()
+    page.locator(f".st-key-{key} button:visible").first.click()
     if then is not None:
         expect(page.get_by_test_id("stMain").get_by_text(then).first).to_be_visible(
             timeout=PATIENCE
@@ -164,7 +164,7 @@ def press(page: Page, key: str, then: str | None = None) -> None:
 
 def tick(page: Page, key: str) -> None:
     """Tick a checkbox by the key of its widget."""
-    page.locator(f".st-key-{key} label").first.click()
+    page.locator(f".st-key-{key} label:visible").first.click()
     settle(page)
 
 

@@ -53,7 +53,7 @@ def test_the_guide_lists_every_file_of_a_bundle():
     from core.artefacts import DESCRIPTIONS
     from core.bundle import MANIFEST
 
-    listed = set(re.findall(r"`([\w/]+\.(?:csv|json|md|toml|npz))`", guide()))
+    listed = set(re.findall(r"`([\w/-]+\.(?:csv|json|md|toml|npz|parquet))`", guide()))
     assert listed == {*DESCRIPTIONS, MANIFEST}
 
 

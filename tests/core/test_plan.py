@@ -8,6 +8,7 @@ from core.plan import (
     DemoOrigin,
     Plan,
     PopulationPlan,
+    ReadingPlan,
     SyntheticPlan,
     TreePlan,
     parse_plan,
@@ -35,7 +36,8 @@ PLAN = Plan(
         (Constraint(frozenset({"age"}), frozenset({"hired"}), frozenset(), "second"),),
     ),
     TreePlan(Fraction(1, 3), "prefair", (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))),
-    SyntheticPlan(10, "exact", 3),
+    SyntheticPlan(10, "exact", 3, ("csv", "parquet")),
+    ReadingPlan(sheet="May", rename={"Age": "age"}, day_numbers=("day",), formula_guard=False),
     demo=DemoOrigin("hiring", 10, 2),
 )
 
@@ -71,6 +73,15 @@ def test_shares_that_do_not_sum_to_one_are_scaled_exactly():
         ("[tree]", "[tree]\nprice = 1", "unknown setting 'price'"),
         ('"größe",\n]\noutcome', '"nobody",\n]\noutcome', "nobody"),
         ("rows = 10\nengine", "rows = -1\nengine", "rows must lie"),
+        ('"parquet"', '"xlsx"', "files lists some of csv, parquet, spreadsheet"),
+        ('    "csv",\n', "", "and always csv"),
+        (
+            'files = [\n    "csv",\n    "parquet",\n]',
+            'files = "csv"',
+            "must be a list of file forms",
+        ),
+        ("formula_guard = false", 'formula_guard = "no"', "formula_guard must be true or false"),
+        ('day_numbers = [\n    "day",\n]', 'day_numbers = "day"', "must be a list of column names"),
         ("[population]", "[population", "not valid TOML"),
     ],
 )

@@ -246,7 +246,7 @@ REFUSED = [
     ({"kind": "categorical", "categories": ["a"], "lower": 0}, "lower has no meaning"),
     ({"kind": "categorical", "categories": ["a"], "out_of_domain": "clip"}, "cannot be clipped"),
     ({"kind": "categorical", "categories": ["a"], "missing_label": " "}, "must not be blank"),
-    ({"kind": "categorical", "categories": ["a"], "missing": "constant"}, "needs missing_constant"),
+    ({"kind": "categorical", "categories": ["a"], "missing": "constant"}, "go together"),
     (
         {
             "kind": "categorical",
@@ -256,7 +256,7 @@ REFUSED = [
         },
         "one of its categories",
     ),
-    ({"kind": "categorical", "categories": ["a"], "missing_constant": "a"}, "set it, or drop"),
+    ({"kind": "categorical", "categories": ["a"], "missing_constant": "a"}, "go together"),
     ({"kind": "boolean", "categories": ["a"]}, "exactly two"),
     ({"kind": "integer"}, "declare lower"),
     ({"kind": "integer", "lower": 0}, "declare upper"),
@@ -325,6 +325,23 @@ REFUSED = [
             "date_format": "%m.%Y",
         },
         "same bin",
+    ),
+    (
+        {"kind": "integer", "lower": 0, "upper": 999, "missing_markers": ["999"]},
+        "marker '999' is a value",
+    ),
+    (
+        {"kind": "real", "lower": -9, "upper": 9, "missing_markers": ["?", "-1.0"]},
+        "marker '-1.0' is a value",
+    ),
+    (
+        {
+            "kind": "date",
+            "lower": "1900-01-01",
+            "upper": "2024-01-01",
+            "missing_markers": ["1900-01-01"],
+        },
+        "is a value between",
     ),
     ({"kind": "text", "data_dependent": "yes"}, "true or false"),
     ({"kind": "text", "reason": 5}, "must be a text"),

@@ -8,6 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from core import demo
+from core.private.coding import encode
+from core.private.raw import RawTable, ReadingReport
+from core.private.zcdp import as_rho
 from core.privci.certificate import (
     NOT_COMPUTED,
     TRANSFER,
@@ -18,7 +22,9 @@ from core.privci.certificate import (
     model_figure,
 )
 from core.privci.reconstruct import Fit, fit
+from core.privci.select import release_tree
 from core.roles import Constraint, Role, Roles
+from core.simulation import simulated_vault
 from tests.core.privci.models import brute_joint, random_edges, random_model, release_of
 
 
@@ -153,3 +159,47 @@ def test_figures_never_go_below_zero():
     uniform = np.full((3, 3, 3), 1 / 27)
     assert conditional_mutual_information(uniform) == 0
     assert isinstance(fit(release_of({"a": [1, 2]})), Fit)
+
+
+# -- releases of the demo table --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo_table():
+    raw = RawTable(demo.table("hiring", 4_000, 7), "demo", ReadingReport("memory"))
+    return encode(raw, demo.schema("hiring"))
+
+
+def demo_release(table, roles, structure, *, rho, seed, names=None):
+    schema = table.schema if names is None else table.schema.select(names)
+    grant = simulated_vault(table, seed=seed).grant(as_rho(rho), "tree", "request")
+    ignored = {name: Role.IGNORE for name in table.schema.names if name not in schema}
+    roles = Roles({**roles.by_column, **ignored}, roles.proxies, roles.further)
+    return release_tree(grant, table.schema, roles, structure=structure)
+
+
+@pytest.mark.parametrize("structure", ["privci", "privci-exact", "prefair"])
+@pytest.mark.parametrize("seed", range(70))
+def test_constrained_releases_of_the_demo_are_separated(demo_table, structure, seed):
+    generator = np.random.default_rng(seed)
+    names = demo_table.schema.names
+    marks = generator.choice(["S", "O", "A", "I"], len(names), p=[0.2, 0.15, 0.3, 0.35])
+    roles = Roles(dict(zip(names, marks, strict=True)))
+    rho = float(np.round(10 ** generator.uniform(-3, 1), 4))
+    release = demo_release(demo_table, roles, structure, rho=rho, seed=seed)
+    proof = certificate(release, fit(release))
+    assert proof.holds
+    for figure in proof.model:
+        assert figure.reason == NOT_COMPUTED if figure.bits is None else figure.bits < 1e-9
+
+
+def test_the_unconstrained_tree_of_the_demo_carries_the_bias(demo_table):
+    roles = demo.roles("hiring")
+    (rule, *_) = roles.constraints
+    for seed in range(3):
+        release = demo_release(
+            demo_table, roles, "mst", rho=1, seed=seed, names=sorted(rule.columns)
+        )
+        proof = certificate(release, fit(release))
+        assert not proof.holds
+        assert proof.model[0].bits > 1e-4

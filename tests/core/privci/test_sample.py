@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from core.errors import EstimationError
+from core.private.coding import encode
+from core.private.raw import RawTable, ReadingReport
 from core.privci.certificate import conditional_mutual_information
 from core.privci.reconstruct import fit
 from core.privci.sample import (
@@ -19,6 +23,10 @@ from core.privci.sample import (
     sample,
     synthesize,
 )
+from core.privci.select import release_tree
+from core.roles import Roles
+from core.schema import Column, Kind, Schema
+from core.simulation import simulated_vault
 from tests.core.privci.models import random_edges, random_model, release_of
 
 
@@ -245,3 +253,62 @@ def test_synthesize_takes_rows_fit_and_seed():
     assert synthesize(release, rows=0).frame.empty
     for column in release.schema.columns:
         assert set(made.frame[column.name]) <= set(column.cells)
+
+
+# -- field cases: what other tools lost ------------------------------------------------------
+
+
+def released(frame, schema, rho, seed):
+    raw = RawTable(frame, "field", ReadingReport("memory"))
+    vault = simulated_vault(encode(raw, schema), seed=seed)
+    grant = vault.grant(Fraction(rho), "tree", "request")
+    return release_tree(grant, schema, Roles(), structure="mst")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_numbers_stay_missing(seed):
+    wage = np.full(5000, "", dtype=object)
+    wage[3000:3500] = [str(value) for value in np.linspace(1000, 5000, 500).astype(int)]
+    frame = pd.DataFrame({"job": ["no"] * 3000 + ["yes"] * 2000, "wage": wage})
+    schema = Schema(
+        (
+            Column("job", Kind.CATEGORICAL, categories=("no", "yes")),
+            Column("wage", Kind.REAL, lower=0, upper=6000, bins=10),
+        )
+    )
+    made = synthesize(released(frame, schema, 1, seed), seed=seed).frame
+    missing, job = made["wage"].isna(), made["job"]
+    assert 0.89 <= missing.mean() <= 0.91
+    assert missing[job == "no"].mean() >= 0.98
+    assert 0.72 <= missing[job == "yes"].mean() <= 0.78
+
+
+def rare_level(rho, seed):
+    plan = np.repeat(["basic", "plus", "carer"], [6000, 3900, 100])
+    region = np.tile(["north", "east", "south", "west"], 2500)
+    churn = np.where((plan == "carer") | (np.arange(10_000) % 5 == 0), "yes", "no")
+    frame = pd.DataFrame({"plan": plan, "region": region, "churn": churn})
+    schema = Schema(
+        tuple(
+            Column(name, Kind.CATEGORICAL, categories=tuple(sorted(set(frame[name]))))
+            for name in frame
+        )
+    )
+    return synthesize(released(frame, schema, rho, seed), seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_category_is_kept(seed):
+    made = rare_level(1, seed).frame
+    carers = made["plan"] == "carer"
+    assert 0.008 <= carers.mean() <= 0.012
+    assert (made["churn"][carers] == "yes").mean() >= 0.9
+
+
+def test_a_pooled_category_comes_back_and_stays_in_the_domain():
+    shares = []
+    for seed in range(8):
+        made = rare_level("1/1000", seed)
+        assert {"basic", "carer", "plus"} <= set(made.frame["plan"].cat.categories)
+        shares.append((made.frame["plan"] == "carer").mean())
+    assert np.mean(shares) > 0

@@ -1,0 +1,205 @@
+"""The journey in a real browser: what a person does with mouse, reload button and second tab."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import house
+from tests.browser.house import go, journey, press, settle
+
+PAGES = ("Start", "Data", "Roles", "Budget", "Tree", "Synthetic", "Release", "Ledger")
+MAIN = "stMain"
+
+
+def charges(page: Page) -> int:
+    """Rows of the ledger page's table, read from its export."""
+    go(page, "Ledger")
+    with page.expect_download() as download:
+        page.locator(".st-key-ledger_csv button:visible").first.click()
+    return Path(download.value.path()).read_text(encoding="utf-8").strip().count("\n")
+
+
+def sign(page: Page) -> None:
+    page.get_by_label("Name of the person who signs").fill("A. Steward")
+    page.get_by_label("Purpose of the release").fill("teaching")
+    page.get_by_role("button", name="Sign", exact=False).first.click()
+    expect(page.get_by_text("Signed by A. Steward")).to_be_visible()
+    settle(page)
+
+
+def test_the_demo_from_start_to_a_verified_bundle(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page)
+    sign(page)
+    with page.expect_download() as download:
+        page.locator(".st-key-bundle button:visible").first.click()
+    bundle = Path(download.value.path()).read_bytes()
+    from core.bundle import verify
+
+    assert not verify(bundle).simulated
+    names = zipfile.ZipFile(io.BytesIO(bundle)).namelist()
+    assert {"synthetic.csv", "statement.md", "certificate.json", "tree.json"} <= set(names)
+    assert charges(page) == 1
+
+
+def test_an_own_table_from_upload_to_synthetic_rows(visitor: house.Visitor, tmp_path: Path) -> None:
+    file = tmp_path / "staff.csv"
+    lines = [f"{'fm'[i % 2]},{'ABC'[i % 3]},{20 + i % 40}" for i in range(600)]
+    file.write_text("\n".join(["sex,grade,age", *lines]), encoding="utf-8")
+    page = visitor.open("/data")
+    page.locator(".st-key-upload input[type=file]").set_input_files(file)
+    expect(page.get_by_text("Attached: staff.csv")).to_be_visible(timeout=house.PATIENCE)
+    settle(page)
+    for name, kind in (("sex", "category"), ("grade", "ordered"), ("age", "whole number")):
+        page.get_by_label(f"What {name} holds").click()
+        page.get_by_role("option", name=kind, exact=True).click()
+        settle(page)
+    page.get_by_label("Categories of sex").fill("f | m")
+    page.get_by_label("Categories of grade").fill("A | B | C")
+    page.get_by_label("Lowest value of age").fill("18")
+    page.get_by_label("Highest value of age").fill("12o")
+    # straight on, with the cursor still in the field
+    page.get_by_label("Name these people").fill("browser staff")
+    settle(page)
+    expect(page.get_by_text("upper must be a number").first).to_be_visible()
+    expect(page.get_by_label("Highest value of age")).to_have_value("12o")
+    page.get_by_label("Highest value of age").fill("67")
+    page.locator(".st-key-public_domain label:visible").first.click()
+    settle(page)
+    press(page, "confirm_schema", "Confirmed.")
+    page.reload()
+    settle(page)
+    expect(page.get_by_label("Highest value of age")).to_have_value("67")
+    expect(page.get_by_text("is no longer attached")).to_be_visible()
+    page.get_by_text("Upload a table of your own").click()
+    page.locator(".st-key-upload input[type=file]").set_input_files(file)
+    expect(page.get_by_text("Attached: staff.csv")).to_be_visible(timeout=house.PATIENCE)
+
+
+def test_two_quick_clicks_charge_once(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page, "budget")
+    go(page, "Tree")
+    page.locator(".st-key-release_tree button:visible").dblclick()
+    expect(page.get_by_text("The tree as it grew")).to_be_visible(timeout=house.PATIENCE)
+    settle(page)
+    assert charges(page) == 1
+
+
+def test_a_reload_in_mid_release_loses_nothing(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page, "budget")
+    go(page, "Tree")
+    page.locator(".st-key-release_tree button:visible").click()
+    page.wait_for_timeout(250)
+    page.reload()
+    expect(page.get_by_text("The tree as it grew")).to_be_visible(timeout=house.PATIENCE)
+    settle(page)
+    assert charges(page) == 1
+    page.keyboard.press("c")  # Streamlit's "clear caches" must not lose it either
+    go(page, "Tree")
+    expect(page.get_by_text("The tree as it grew")).to_be_visible()
+
+
+def test_a_second_tab_sees_the_release_and_replays_it(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page, "budget")
+    go(page, "Tree")
+    query = re.search(r"\?.*", page.url)
+    assert query is not None
+    other = visitor.open(f"/tree{query[0]}")
+    press(page, "release_tree", "The tree as it grew")
+    press(other, "release_tree", "The tree as it grew")
+    assert charges(other) == 1
+
+
+def test_the_back_button_and_the_replay(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page, "tree")
+    slider = page.get_by_label("Step of the tree")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.get_by_text("Before the first step")).to_be_visible()
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_text(re.compile(r"Step 3 of \d+"))).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Pause").click()
+    settle(page)
+    page.go_back()
+    expect(page.get_by_test_id(MAIN).locator("h1").first).to_have_text("Budget")
+    settle(page)
+    assert charges(page) == 1
+
+
+def test_another_profile_sees_nothing_of_it(
+    visitor: house.Visitor, chrome: Browser, address: str
+) -> None:
+    page = visitor.open()
+    journey(page, "roles")
+    stranger = house.visitor(chrome, address)
+    theirs = stranger.open()
+    for name in PAGES:
+        go(theirs, name)
+        assert "career_gap" not in theirs.get_by_test_id(MAIN).inner_text()
+    stranger.context.close()
+
+
+def test_roles_by_keyboard_alone(visitor: house.Visitor) -> None:
+    page = visitor.open()
+    journey(page, "data")
+    go(page, "Roles")
+    age = page.get_by_role("radiogroup", name="age").get_by_role("radio")
+    age.nth(3).focus()
+    page.keyboard.press("ArrowLeft")
+    settle(page)
+    expect(page.get_by_role("radiogroup", name="age").get_by_role("radio").nth(2)).to_be_checked()
+    page.locator(".st-key-save_roles button:visible").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Roles are saved")).to_be_visible()
+    settle(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_accessibility_finding_on_any_page(
+    chrome: Browser, address: str, scheme: str
+) -> None:
+    found = house.visitor(
+        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
+    )
+    page = found.open()
+    journey(page)
+    serious = []
+    for name in PAGES:
+        go(page, name)
+        page.wait_for_timeout(400)
+        results = Axe().run(page)
+        serious += [
+            f"{name}: {item['id']} {node['target']} {node.get('failureSummary', '')[:160]}"
+            for item in results.response["violations"]
+            if item["impact"] in {"serious", "critical"}
+            for node in item["nodes"]
+        ]
+    found.context.close()
+    assert serious == []
+
+
+def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
+    found = house.visitor(chrome, address, viewport={"width": 390, "height": 844})
+    page = found.open()
+    journey(page)
+    for name in PAGES:
+        go(page, name)
+        wide = page.evaluate(
+            "() => [document.documentElement,"
+            " document.querySelector('[data-testid=stMain]')]"
+            ".map(e => e.scrollWidth - e.clientWidth)"
+        )
+        assert max(wide) <= 0, (name, wide)
+    assert found.foreign == []
+    found.context.close()

@@ -1,0 +1,736 @@
+"""Rows to cells: every value lands, by its own merits alone; persons are bounded."""
+
+import io
+import math
+import random
+import time
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.decoding import decode
+from core.errors import SchemaError
+from core.private.coding import encode, undeclared
+from core.private.raw import RawTable, ReadingReport
+from core.private.reading import read_table
+from core.private.suggestions import suggest_schema
+from core.private.values import parsed_number
+from core.releases import Unit
+from core.schema import Column, Kind, Schema
+from tests.core.schema_strategies import DIRT, QUICK, columns, schemas
+
+
+def raw(columns_, decimal="."):
+    return RawTable(pd.DataFrame(columns_), "people", ReadingReport("csv", decimal=decimal))
+
+
+def texts(*cells):
+    return pd.Series(cells, dtype="str")
+
+
+def typed(*cells):
+    return pd.Series(cells, dtype=object)
+
+
+def codes(column, series, decimal="."):
+    table = encode(raw({column.name: series}, decimal), Schema((column,)))
+    return table.codes[column.name].tolist()
+
+
+def labels(column, series, decimal="."):
+    return [column.cells[code] for code in codes(column, series, decimal)]
+
+
+def numbers(column, series, decimal="."):
+    return (
+        encode(raw({column.name: series}, decimal), Schema((column,))).numbers[column.name].tolist()
+    )
+
+
+class TestLabels:
+    column = Column("x", Kind.CATEGORICAL, categories=("a", " a", "b", "None", "nan", "3"))
+
+    def test_exact_then_stripped_then_other(self):
+        series = texts("a", " a", "a  ", "b", " b", "B", "None", "nan", "", "  ")
+        assert labels(self.column, series) == [
+            "a",
+            " a",
+            "a",
+            "b",
+            "b",
+            "(other)",
+            "None",
+            "nan",
+            "(missing)",
+            "(missing)",
+        ]
+
+    def test_markers_are_compared_after_stripping(self):
+        column = Column("x", Kind.CATEGORICAL, categories=("a",), missing_markers=("?", "n/a"))
+        assert labels(column, texts(" ? ", "n/a", "N/A", "")) == [
+            "(missing)",
+            "(missing)",
+            "(other)",
+            "(missing)",
+        ]
+
+    def test_a_marker_may_be_the_category_of_the_missing(self):
+        column = Column(
+            "x", Kind.CATEGORICAL, categories=("a", "?"), missing_label="?", missing_markers=("?",)
+        )
+        assert labels(column, texts("?", "", "b")) == ["?", "?", "(other)"]
+
+    def test_other_and_missing_may_share_a_cell_or_name_a_category(self):
+        column = Column(
+            "x", Kind.CATEGORICAL, categories=("a",), other_label="?", missing_label="?"
+        )
+        assert labels(column, texts("a", "b", "")) == ["a", "?", "?"]
+        column = Column("x", Kind.CATEGORICAL, categories=("a", "rest"), other_label="rest")
+        assert labels(column, texts("b", "rest")) == ["rest", "rest"]
+
+    def test_a_constant_takes_the_missing(self):
+        column = Column(
+            "x", Kind.CATEGORICAL, categories=("a", "b"), missing="constant", missing_constant="b"
+        )
+        assert labels(column, typed(None, "a", "", math.nan, pd.NA)) == ["b", "a", "b", "b", "b"]
+
+    def test_typed_cells_find_their_label(self):
+        assert labels(self.column, typed(3, 3.0, Decimal("3.00"), np.int8(3), "3", None)) == [
+            "3",
+            "3",
+            "3",
+            "3",
+            "3",
+            "(missing)",
+        ]
+        column = Column("x", Kind.CATEGORICAL, categories=("1.5", "2024-01-31", "true"))
+        assert labels(column, typed(1.5, date(2024, 1, 31), datetime(2024, 1, 31), True)) == [
+            "1.5",
+            "2024-01-31",
+            "2024-01-31",
+            "true",
+        ]
+
+    def test_equal_values_of_different_types_are_kept_apart(self):
+        column = Column("x", Kind.CATEGORICAL, categories=("1", "True"))
+        for cells in ([1, True], [True, 1]):
+            assert labels(column, typed(*cells)) == [str(cell) for cell in cells]
+
+    def test_dictionaries(self):
+        column = Column("x", Kind.ORDINAL, categories=("low", "mid", "high"))
+        series = pd.Series(pd.Categorical(["high", "low", None, "odd"]))
+        assert labels(column, series) == ["high", "low", "(missing)", "(other)"]
+
+    @pytest.mark.parametrize(
+        ("categories", "true", "false"),
+        [
+            (("no", "yes"), "yes", "no"),
+            (("Yes", "No"), "Yes", "No"),
+            (("denied", "granted"), "granted", "denied"),
+        ],
+    )
+    def test_booleans_know_their_words(self, categories, true, false):
+        column = Column("x", Kind.BOOLEAN, categories=categories)
+        assert set(labels(column, typed(True, 1, "TRUE", " t", "on", "1", 1.0))) == {true}
+        assert set(labels(column, typed(False, 0, "false", "F", "off", "0"))) == {false}
+        assert labels(column, pd.Series([True, None, False], dtype="boolean")) == [
+            true,
+            "(missing)",
+            false,
+        ]
+        assert labels(column, texts("perhaps")) == ["(other)"]
+
+
+class TestNumbers:
+    column = Column("x", Kind.REAL, lower=-2, upper=2, bins=4)
+
+    def test_cells_are_half_open(self):
+        assert codes(self.column, texts("-2", "-1", "-0.5", "0", "1", "1.999", "2")) == [
+            0,
+            1,
+            1,
+            2,
+            3,
+            3,
+            3,
+        ]
+
+    def test_out_of_bounds_is_clipped_also_in_the_numbers(self):
+        series = texts("-5", "5", "inf", "-Infinity", "1e400", "-0.0", "nan", "", "x")
+        assert codes(self.column, series) == [0, 3, 3, 0, 3, 2, 4, 4, 4]
+        found = numbers(self.column, series)
+        assert found[:6] == [-2, 2, 2, -2, 2, 0]
+        assert all(map(math.isnan, found[6:]))
+
+    def test_out_of_bounds_may_go_to_the_other_cell(self):
+        column = Column("x", Kind.REAL, lower=-2, upper=2, bins=4, out_of_domain="other")
+        series = texts("-5", "inf", "x", "nan", "", "2")
+        assert labels(column, series) == [
+            "(other)",
+            "(other)",
+            "(other)",
+            "(missing)",
+            "(missing)",
+            "[1, 2]",
+        ]
+        found = numbers(column, series)
+        assert all(map(math.isnan, found[:5]))
+        assert found[5] == 2
+
+    def test_a_constant_takes_the_missing_and_the_unreadable(self):
+        column = Column(
+            "x", Kind.REAL, lower=-2, upper=2, bins=4, missing="constant", missing_constant=1.5
+        )
+        assert codes(column, texts("", "x", "nan", "-2")) == [3, 3, 3, 0]
+        assert numbers(column, texts("", "x", "nan", "-2")) == [1.5, 1.5, 1.5, -2]
+
+    def test_integers(self):
+        column = Column("x", Kind.INTEGER, lower=0, upper=99, bins=10)
+        assert codes(column, texts("34.0", " 34 ", "+34", "3.4e1", "39.5", "99.5", "034")) == [
+            3,
+            3,
+            3,
+            3,
+            3,
+            9,
+            3,
+        ]
+        assert numbers(column, texts("39.5", "99.5")) == [39.5, 99]
+
+    @pytest.mark.parametrize(
+        ("text", "decimal", "value"),
+        [
+            ("1.5", ".", 1.5),
+            ("1,5", ",", 1.5),
+            ("1,234.5", ".", 1234.5),
+            ("1.234,5", ",", 1234.5),
+            ("1.234", ",", 1234),
+            ("1,234", ".", 1234),
+            (",5", ",", 0.5),
+            ("5.", ".", 5),
+            ("-1e-3", ".", -0.001),
+            ("1,5", ".", None),
+            ("1.5", ",", None),
+            ("12,34,567", ".", None),
+            ("0,123", ".", None),
+            ("1_000", ".", None),
+            ("0x10", ".", None),
+            ("١٢", ".", None),
+            ("1 000", ".", None),
+            ("--1", ".", None),
+            ("True", ".", None),
+            ("", ".", None),
+        ],
+    )
+    def test_texts(self, text, decimal, value):
+        assert parsed_number(text, decimal) == value
+
+    @QUICK
+    @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-3, max_value=3))
+    def test_agrees_with_decimals(self, value):
+        inside = min(max(float(value), -2), 2)
+        found = codes(self.column, texts(str(value)))
+        assert found == [min(math.floor(inside) + 2, 3)]
+        assert numbers(self.column, texts(str(value))) == [inside]
+
+    def test_typed_columns_and_mixed_ones_agree(self):
+        values = [1, -1, None, 5]
+        forms = [
+            pd.Series(values, dtype="Int64"),
+            pd.Series(values, dtype="Int8"),
+            pd.Series(values, dtype="float64"),
+            typed(*values),
+            typed(1.0, Decimal("-1.00"), math.nan, "5"),
+            texts("1", "-1", "", "5"),
+        ]
+        assert {tuple(codes(self.column, form)) for form in forms} == {(3, 1, 4, 3)}
+
+    def test_numeric_markers_are_found_in_typed_columns(self):
+        column = Column("x", Kind.INTEGER, lower=0, upper=9, missing_markers=("999", "?"))
+        forms = [
+            texts("999", "3", "?"),
+            pd.Series([999, 3, None], dtype="Int64"),
+            pd.Series([999.0, 3, math.nan]),
+            typed(999, 3, "?"),
+            typed(Decimal("999.0"), 3.0, None),
+        ]
+        assert {tuple(labels(column, form)) for form in forms} == {("(missing)", "3", "(missing)")}
+
+    def test_huge_and_odd_objects(self):
+        column = Column("x", Kind.INTEGER, lower=0, upper=9)
+        series = typed(10**400, -(10**400), Decimal("1e999"), True, date(2024, 1, 1), 2**60)
+        assert codes(column, series) == [9, 0, 9, 1, 10, 9]
+
+
+class TestDates:
+    column = Column("x", Kind.DATE, lower="2024-01-15", upper="2024-12-31")
+
+    def test_iso_texts_and_timestamps(self):
+        series = texts(
+            "2024-01-15",
+            "2024-02-29",
+            "2024-03-01 23:59",
+            "2024-03-31T23:30:00+02:00",
+            "1999-01-01",
+            "2030-01-01",
+            "2024-02-30",
+            "20240229",
+            "29.02.2024",
+            "",
+        )
+        assert codes(self.column, series) == [0, 1, 2, 2, 0, 11, 12, 12, 12, 12]
+
+    def test_declared_form(self):
+        column = Column(
+            "x",
+            Kind.DATE,
+            lower="2020-01-01",
+            upper="2024-12-31",
+            unit="year",
+            date_format="%Y%m%d",
+        )
+        for series in (
+            texts("20240131", "20231215", "20241301"),
+            typed(20240131, 20231215.0, 20241301),
+            pd.Series([20240131, 20231215, 20241301], dtype="Int64"),
+            typed(Decimal(20240131), date(2023, 12, 15), "day"),
+        ):
+            assert codes(column, series) == [4, 3, 5]
+
+    def test_numbers_are_no_dates_without_a_form(self):
+        assert set(codes(self.column, typed(45322, 20240131, 1.7e9, True))) == {12}
+        assert set(codes(self.column, pd.Series([45322, 20240131], dtype="Int64"))) == {12}
+
+    def test_timestamps_count_as_the_day_of_their_own_zone(self):
+        moment = datetime(2024, 1, 31, 23, 30, tzinfo=UTC)
+        series = pd.Series([moment, None]).dt.tz_convert("Europe/Berlin")
+        assert codes(self.column, series) == [1, 12]
+        assert codes(self.column, series.astype(object)) == [1, 12]
+        assert numbers(self.column, series)[0] == date(2024, 2, 1).toordinal()
+
+    @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+    def test_before_1970(self, unit):
+        column = Column("x", Kind.DATE, lower="1960-01-01", upper="1980-12-31")
+        series = pd.Series([datetime(1969, 12, 31, 23), datetime(1965, 5, 5)]).astype(
+            f"datetime64[{unit}]"
+        )
+        assert numbers(column, series) == [
+            date(1969, 12, 31).toordinal(),
+            date(1965, 5, 5).toordinal(),
+        ]
+
+    def test_other(self):
+        column = Column(
+            "x", Kind.DATE, lower="2024-01-15", upper="2024-12-31", out_of_domain="other"
+        )
+        assert labels(column, texts("2024-01-14", "never", ""))[:2] == ["(other)", "(other)"]
+        assert codes(column, texts(""))[0] == column.missing_code
+
+
+class TestEveryValueLands:
+    @QUICK
+    @given(schemas(), st.data())
+    def test_any_schema_any_dirt(self, schema, data):
+        rows = data.draw(st.integers(0, 6))
+        cells = {
+            column.name: pd.Series(
+                data.draw(st.lists(DIRT, min_size=rows, max_size=rows)), dtype="str"
+            )
+            for column in schema.columns
+        }
+        table = encode(raw(cells, data.draw(st.sampled_from(".,"))), schema)
+        assert table.rows == rows
+        for column in schema.columns:
+            found = table.codes[column.name]
+            assert found.dtype.kind == "u"
+            assert found.shape == (rows,)
+            assert (found < column.size).all()
+            if column.kind in (Kind.INTEGER, Kind.REAL, Kind.DATE):
+                values = table.numbers[column.name]
+                low, high = column.bounds
+                assert ((values >= low) & (values <= high) | np.isnan(values)).all()
+                cells_of = [column.cell_of(value) for value in values[~np.isnan(values)]]
+                assert found[~np.isnan(values)].tolist() == cells_of
+            else:
+                assert column.name not in table.numbers
+
+    @QUICK
+    @given(
+        columns(kinds=(Kind.CATEGORICAL, Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.DATE)),
+        st.lists(
+            st.one_of(
+                DIRT,
+                st.none(),
+                st.booleans(),
+                st.integers(),
+                st.floats(),
+                st.decimals(allow_nan=False) | st.just(Decimal("NaN")),
+                st.dates(),
+                st.datetimes(),
+            ),
+            max_size=8,
+        ),
+    )
+    def test_a_code_depends_on_its_own_value_only(self, column, cells):
+        together = codes(column, typed(*cells))
+        assert together == [codes(column, typed(cell))[0] for cell in cells]
+        assert together[::-1] == codes(column, typed(*cells[::-1]))
+
+    def test_counts_of_clipped_values_are_nowhere(self):
+        column = Column("x", Kind.INTEGER, lower=0, upper=1)
+        table = encode(raw({"x": texts("7", "8", "9")}), Schema((column,)))
+        assert repr(table) == "CodedTable(1 columns, rows confidential)"
+        assert set(vars(table)) == {"schema", "codes", "numbers", "rows", "unit"}
+
+    def test_codes_are_compact(self):
+        few = Column("x", Kind.INTEGER, lower=0, upper=254, bins=255)
+        many = Column("x", Kind.INTEGER, lower=0, upper=999, bins=256)
+        for column, kind in ((few, np.uint8), (many, np.uint16)):
+            table = encode(raw({"x": texts("1")}), Schema((column,)))
+            assert table.codes["x"].dtype == kind
+
+
+class TestFit:
+    schema = Schema((Column("age", Kind.INTEGER, lower=0, upper=99), Column("id", Kind.IDENTIFIER)))
+
+    def test_columns_that_are_not_declared_are_left_out(self):
+        table = raw({"odd": texts("1"), "age": texts("2")})
+        assert undeclared(table, self.schema) == ("odd",)
+        coded = encode(table, self.schema)
+        assert coded.schema.names == ("age",)
+
+    def test_declared_columns_must_be_there(self):
+        with pytest.raises(
+            SchemaError, match="people: no column is called 'age'; did you mean 'aged'"
+        ):
+            encode(raw({"aged": texts("1")}), self.schema)
+
+    def test_something_must_be_modelled(self):
+        with pytest.raises(SchemaError, match="no column can be modelled"):
+            encode(raw({"id": texts("1")}), Schema((Column("id", Kind.IDENTIFIER),)))
+
+    def test_no_rows(self):
+        assert encode(raw({"age": texts()}), self.schema).rows == 0
+
+
+class TestPersons:
+    schema = Schema((Column("visit", Kind.CATEGORICAL, categories=tuple("abcdefgh")),))
+
+    def table(self, rows):
+        frame = pd.DataFrame(rows, columns=["person", "visit"], dtype="str")
+        return RawTable(frame, "visits", ReadingReport("csv"))
+
+    def kept(self, rows, unit=None, key=b"secret"):
+        unit = unit or Unit(2, "person")
+        table = encode(self.table(rows), self.schema, unit=unit, key=key)
+        assert table.unit == unit
+        return sorted("abcdefgh"[code] for code in table.codes["visit"])
+
+    rows = tuple((person, visit) for person in ("ann", "bob") for visit in "abcdefgh")
+
+    def test_at_most_k_rows_a_person(self):
+        for k in (1, 2, 7, 8, 9):
+            assert len(self.kept(self.rows, Unit(k, "person"))) == 2 * min(k, 8)
+
+    def test_the_order_of_the_file_changes_nothing(self):
+        shuffled = list(self.rows)
+        random.Random(1).shuffle(shuffled)
+        assert self.kept(self.rows) == self.kept(shuffled)
+
+    def test_the_order_of_the_columns_changes_nothing(self):
+        table = self.table(self.rows)
+        turned = RawTable(table.frame[["visit", "person"]], "visits", table.report)
+        unit = Unit(2, "person")
+        one, two = (encode(t, self.schema, unit=unit, key=b"k") for t in (table, turned))
+        assert one.codes["visit"].tolist() == two.codes["visit"].tolist()
+
+    def test_a_person_s_rows_do_not_depend_on_others(self):
+        ann = [row for row in self.rows if row[0] == "ann"]
+        bob = [row for row in self.rows if row[0] == "bob"]
+        assert self.kept(self.rows) == sorted(self.kept(ann) + self.kept(bob))
+
+    def test_the_key_decides(self):
+        kept = {tuple(self.kept(self.rows, key=bytes([number]))) for number in range(20)}
+        assert len(kept) > 10
+        assert self.kept(self.rows, key=b"x" * 100) == self.kept(self.rows, key=b"x" * 100)
+
+    def test_every_row_has_its_chance(self):
+        ann = [("ann", visit) for visit in "abcdefgh"]
+        counts = dict.fromkeys("abcdefgh", 0)
+        for number in range(800):
+            for visit in self.kept(ann, Unit(1, "person"), key=number.to_bytes(2, "big")):
+                counts[visit] += 1
+        assert sum(counts.values()) == 800
+        assert all(60 < count < 145 for count in counts.values())  # 100 +- 4.5 sd
+
+    def test_equal_rows_are_counted_one_by_one(self):
+        assert len(self.kept([("ann", "a")] * 5)) == 2
+        assert self.kept([("ann", "a")] * 2 + [("bob", "a")] * 2) == ["a"] * 4
+
+    def test_equal_rows_are_drawn_one_by_one(self):
+        rows = [("ann", visit) for visit in "aabc"]
+        both = sum(
+            self.kept(rows, key=number.to_bytes(2, "big")) == ["a", "a"] for number in range(600)
+        )
+        assert 60 < both < 140  # a sixth of the pairs, 100 +- 4.4 sd; a third if drawn as a block
+
+    def test_rows_without_an_id_are_one_person(self):
+        rows = [("", "a"), ("  ", "b"), ("", "c"), ("ann", "d")]
+        assert len(self.kept(rows)) == 3
+        schema = Schema(
+            (*self.schema.columns, Column("person", Kind.IDENTIFIER, missing_markers=("?",)))
+        )
+        table = self.table([("?", "a"), ("", "b"), ("?", "c")])
+        assert encode(table, schema, unit=Unit(1, "person"), key=b"k").rows == 1
+
+    def test_ids_are_compared_after_stripping_and_across_types(self):
+        assert len(self.kept([("7", "a"), (" 7", "b"), ("7 ", "c")])) == 2
+        frame = pd.DataFrame({"person": [7, 7.0, "7", None], "visit": list("abcd")})
+        table = RawTable(frame, "visits", ReadingReport("excel"))
+        assert encode(table, self.schema, unit=Unit(1, "person"), key=b"k").rows == 2
+
+    def test_the_column_must_be_there(self):
+        with pytest.raises(
+            SchemaError, match="no column is called 'persons'; did you mean 'person'"
+        ):
+            self.kept(self.rows, Unit(2, "persons"))
+
+    def test_without_an_id_nothing_is_dropped(self):
+        assert len(self.kept(self.rows, Unit(2))) == 16
+
+
+def parquet(columns_):
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns_), buffer)
+    return buffer.getvalue()
+
+
+def excel(rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+class TestBeyondTheCalendar:
+    """One moment that no calendar shows must not stop a table: it is out of domain, no more."""
+
+    kinds = st.sampled_from(
+        [pa.timestamp(u, tz) for u in ("s", "ms", "us", "ns") for tz in (None, "Europe/Berlin")]
+        + [pa.date32(), pa.date64()]
+    )
+    moments = st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-(2**62), 2**62))
+
+    @QUICK
+    @given(kinds, st.lists(moments, min_size=1, max_size=4))
+    def test_any_moment(self, kind, values):
+        day = 24 * 60 * 60 * 1000
+        if kind == pa.date32():
+            values = [value and value % 2**32 - 2**31 for value in values]
+        if kind == pa.date64():
+            values = [value and value // day * day for value in values]
+        if kind in (pa.timestamp("s"), pa.timestamp("s", "Europe/Berlin")):
+            values = [value and value // 1000 for value in values]  # Parquet keeps milliseconds
+        data = parquet(
+            {"t": pa.array(values, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)}
+        )
+        table = read_table(data)
+        for other in ("clip", "other"):
+            column = Column(
+                "t", Kind.DATE, lower="1999-01-01", upper="2001-12-31", out_of_domain=other
+            )
+            label = Column("t", Kind.CATEGORICAL, categories=("a",))
+            number = Column("t", Kind.INTEGER, lower=0, upper=1)
+            for declared in (column, label, number):
+                coded = encode(table, Schema((declared,)), unit=Unit(9, "t"), key=b"k")
+                missing = coded.codes["t"] == declared.missing_code
+                empty = [value is None for value in values]
+                assert declared is number or missing.tolist() == empty
+        suggested = suggest_schema(table).schema
+        assert encode(table, suggested).rows == len(values)
+
+
+class TestFieldCases:
+    def test_f02_markers_and_a_category_called_none(self):
+        lines = "41,1.3,F,no\n23,?,M,no\n46,0.98,?,no\n70,0.16,F,yes\n?,0.72,F,no\n18,?,M,no\n"
+        schema = Schema(
+            (
+                Column("age", Kind.INTEGER, lower=0, upper=120, missing_markers=("", "?")),
+                Column("tsh", Kind.REAL, lower=0, upper=10, decimals=2, missing_markers=("", "?")),
+                Column("sex", Kind.CATEGORICAL, categories=("F", "M"), missing_markers=("", "?")),
+                Column("sick", Kind.BOOLEAN, categories=("no", "yes")),
+            )
+        )
+        for marker in ("?", "-", "n/a", "999"):
+            text = "age,tsh,sex,sick\n" + lines.replace("?", marker) * 50
+            declared = Schema(
+                tuple(replace(column, missing_markers=("", marker)) for column in schema.columns)
+            )
+            table = encode(read_table(text.encode()), declared)
+            missing = {
+                column.name: float(np.mean(table.codes[column.name] == column.missing_code))
+                for column in declared.columns
+            }
+            assert missing == {"age": 1 / 6, "tsh": 1 / 3, "sex": 1 / 6, "sick": 0}
+            back = decode(table.codes, declared, np.random.default_rng(0))
+            assert [str(kind) for kind in back.dtypes[:2]] == ["Int64", "float64"]
+            assert back["age"].isna().mean() == pytest.approx(1 / 6)
+            assert not (back.astype(str) == marker).any().any()
+        column = Column("sex", Kind.CATEGORICAL, categories=("None", "F"))
+        assert labels(column, texts("None", "F", "")) == ["None", "F", "(missing)"]
+
+    def test_f03_whole_number_dates_come_back_in_their_form(self):
+        days = ["20240131", "20231215", "20220705", "20211111", "20200229"] * 40
+        column = Column(
+            "day", Kind.DATE, lower="2020-01-01", upper="2024-12-31", date_format="%Y%m%d"
+        )
+        schema = Schema((column,))
+        for table in (
+            read_table("\n".join(["day", *days]).encode()),
+            read_table(parquet({"day": [int(day) for day in days]})),
+            read_table(excel([["day"], *([int(day)] for day in days)])),
+        ):
+            coded = encode(table, schema)
+            assert coded.numbers["day"][:5].tolist() == [
+                datetime.strptime(day, "%Y%m%d").toordinal() for day in days[:5]
+            ]
+            back = decode(coded.codes, schema, np.random.default_rng(0))["day"]
+            read = [datetime.strptime(text, "%Y%m%d").date() for text in back]
+            assert all(date(2020, 1, 1) <= day <= date(2024, 12, 31) for day in read)
+            assert [text[:6] for text in back] == [day[:6] for day in days]
+
+    def test_f04_parquet_types_there_and_back(self):
+        rows = 1000
+        seen = [datetime(2024, 5, 1 + i % 30, 22, 30, tzinfo=UTC) for i in range(rows)]
+        grade = pa.DictionaryArray.from_arrays(
+            pa.array([i % 4 for i in range(rows)], pa.int8()), pa.array(list("ABCDE")), ordered=True
+        )
+        data = parquet(
+            {
+                "seen": pa.array(seen, pa.timestamp("us", tz="Europe/Berlin")),
+                "grade": grade,
+                "fee": pa.array([Decimal(i) / 100 for i in range(rows)], pa.decimal128(8, 2)),
+                "flag": [None if i % 5 == 0 else i % 2 == 0 for i in range(rows)],
+                "k": pa.array([i % 4 for i in range(rows)]).dictionary_encode(),
+                "note": pa.nulls(rows),
+            }
+        )
+        schema = Schema(
+            (
+                Column("seen", Kind.DATE, lower="2024-05-01", upper="2024-06-30", unit="day"),
+                Column("grade", Kind.ORDINAL, categories=tuple("ABCDE")),
+                Column("fee", Kind.REAL, lower=0, upper=10, decimals=2),
+                Column("flag", Kind.BOOLEAN, categories=("false", "true")),
+                Column("k", Kind.CATEGORICAL, categories=tuple("0123")),
+                Column("note", Kind.CATEGORICAL, other_label="(missing)"),
+            )
+        )
+        coded = encode(read_table(data), schema)
+        berlin = [1 + i % 30 for i in range(rows)]  # 22:30 UTC is half past midnight, a day later
+        assert coded.codes["seen"].tolist() == berlin
+        assert np.bincount(coded.codes["k"], minlength=6).tolist() == [250] * 4 + [0, 0]
+        assert np.bincount(coded.codes["grade"], minlength=7).tolist() == [250] * 4 + [0, 0, 0]
+        assert np.bincount(coded.codes["flag"], minlength=4).tolist() == [400, 400, 0, 200]
+        assert coded.numbers["fee"][:3].tolist() == [0, 0.01, 0.02]
+        assert set(coded.codes["note"]) == {0}
+
+    @pytest.mark.parametrize("odd", ["-7.5", "inf", "-inf", "1e400", "NaN", "", "-0.0"])
+    def test_f05_one_odd_row_changes_its_own_cell_only(self, odd):
+        steps = [f"{-1200.25 + i * 2000.25 / 99:.6f},b{i % 3}" for i in range(100)]
+        schema = Schema(
+            (
+                Column("balance", Kind.REAL, lower=-2000, upper=2000),
+                Column("branch", Kind.CATEGORICAL, categories=("b0", "b1", "b2")),
+            )
+        )
+        without = read_table("\n".join(["balance,branch", *steps]).encode())
+        with_it = read_table("\n".join(["balance,branch", *steps, f"{odd},b1"]).encode())
+        assert without.report == with_it.report
+        one, two = encode(without, schema), encode(with_it, schema)
+        assert np.array_equal(two.codes["balance"][:-1], one.codes["balance"])
+        expected = {"inf": 2000, "1e400": 2000, "-inf": -2000, "-7.5": -7.5, "-0.0": 0}
+        last = two.numbers["balance"][-1]
+        assert last == expected[odd] if odd in expected else math.isnan(last)
+
+    def test_f09_missing_wages_stay_missing(self):
+        wages = [str(1000 + 8 * i) for i in range(500)]
+        lines = ["no,"] * 3000 + ["yes,"] * 1500 + [f"yes,{wage}" for wage in wages]
+        column = Column("wage", Kind.INTEGER, lower=0, upper=6000, bins=10)
+        schema = Schema((Column("job", Kind.BOOLEAN, categories=("no", "yes")), column))
+        coded = encode(read_table("\n".join(["job,wage", *lines]).encode()), schema)
+        frame = decode(coded.codes, schema, np.random.default_rng(0))
+        assert frame["wage"].isna().mean() == 0.9
+        assert frame.loc[frame["job"] == "no", "wage"].isna().all()
+        assert frame.loc[frame["job"] == "yes", "wage"].isna().mean() == 0.75
+        assert frame["wage"].dtype == "Int64"
+
+    def test_f11_missing_is_a_group_and_nan_is_another(self):
+        groups = ["r", "r", "r", "r", "s", "s", None, "nan"]
+        label = [1, 0, 1, 0, 1, 0, 1, 1]
+        schema = Schema(
+            (
+                Column("group", Kind.CATEGORICAL, categories=("r", "s", "nan")),
+                Column("label", Kind.BOOLEAN, categories=("0", "1")),
+            )
+        )
+        text = "\n".join(
+            ["group,label", *(f"{g or ''},{x}" for g, x in zip(groups, label, strict=True))]
+        )
+        rows = [["group", "label"], *([g, x] for g, x in zip(groups, label, strict=True))]
+        tables = [
+            read_table(text.encode()),
+            read_table(excel(rows)),
+            read_table(parquet({"group": groups, "label": label})),
+        ]
+        coded = [encode(table, schema) for table in tables]
+        for table in coded:
+            counts = np.bincount(table.codes["group"], minlength=5)
+            assert dict(zip(schema["group"].cells, counts.tolist(), strict=True)) == {
+                "r": 4,
+                "s": 2,
+                "nan": 1,
+                "(other)": 0,
+                "(missing)": 1,
+            }
+            assert counts.sum() == 8
+            assert table.codes["label"].tolist() == label
+
+
+def test_fifty_thousand_rows_take_well_under_a_second():
+    generator = np.random.default_rng(0)
+    rows = 50_000
+    cells = {f"c{i}": pd.Series(generator.integers(0, 12, rows).astype(str)) for i in range(9)}
+    cells |= {
+        f"r{i}": pd.Series([f"{x:.4f}" for x in generator.normal(size=rows)]) for i in range(4)
+    }
+    cells |= {
+        f"d{i}": pd.Series(
+            (np.datetime64("2000-01-01") + generator.integers(0, 9000, rows)).astype(str)
+        )
+        for i in range(2)
+    }
+    schema = Schema(
+        tuple(
+            Column(name, Kind.CATEGORICAL, categories=tuple(map(str, range(12))))
+            if name.startswith("c")
+            else Column(name, Kind.REAL, lower=-3, upper=3)
+            if name.startswith("r")
+            else Column(name, Kind.DATE, lower="2000-01-01", upper="2024-12-31", unit="year")
+            for name in cells
+        )
+    )
+    table = raw({name: series.astype("str") for name, series in cells.items()})
+    start = time.process_time()
+    assert encode(table, schema).rows == rows
+    assert time.process_time() - start < 1
