@@ -274,15 +274,19 @@ def run(
     release, replayed = measure(attached, plan, identity, progress)
     attached.vault.close()
     if release.partial and not replayed:
-        raise Cancelled(
-            "cancelled; what had been measured is kept as a partial release and the charge of "
-            f"rho = {plan.tree.rho} stays spent. Run the same command again to write it for free, "
-            "or with --new-release to spend again"
-        )
+        raise _kept_in_part(plan)
     account = ledger_document(attached.ledger, plan.population.name, identity)
     derived = derive(plan, release, account, progress, storage)
     paths = write_files(derived, target)
     return RunResult(derived, paths, identity, replayed, notes)
+
+
+def _kept_in_part(plan: Plan) -> Cancelled:
+    return Cancelled(
+        "cancelled; what had been measured is kept as a partial release and the charge of "
+        f"rho = {plan.tree.rho} stays spent. Run the same command again to write it for free, "
+        "or with --new-release to spend again"
+    )
 
 
 def _affordable(attached: Attached, plan: Plan, identity: str) -> bool:

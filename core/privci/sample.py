@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Codes = NDArray[Any]
 
 #: Fractions of a row nearer than this to a whole number count as whole.
@@ -93,9 +94,9 @@ def synthesize(
 def sample(model: TreeModel, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
     """Rows whose one- and two-way tables follow the model's, rounded.
 
-    Every column's and every edge's count is within about one row of ``rows`` times its
-    probability.  A child's cells are dealt to its parent's rows in random order, independently of
-    all other columns, as the model says.
+    Every column's and every edge's count is within one row of ``rows`` times its probability
+    (as far as whole numbers allow).  A child's cells are dealt to its parent's rows in random
+    order, independently of all other columns, as the model says.
 
     Parameters
     ----------
@@ -158,6 +159,7 @@ def round_table(
 
     Row by row, the spare units go to the cells with the largest fraction plus what their column
     is still owed (error diffusion with a random phase, so that no cell is favoured for long).
+    Where that leaves a column a whole unit off, a unit of one of its rows changes columns.
 
     Parameters
     ----------
@@ -171,16 +173,45 @@ def round_table(
     spare = row_totals - whole.sum(axis=1).astype(np.int64)
     owed = column_targets - expected.sum(axis=0) + generator.random(expected.shape[1]) - 0.5
     # cells that are whole already come last, impossible cells never
+    raised = np.zeros(expected.shape, dtype=np.bool_)
     handicap = np.where(fraction > WHOLE, 0.0, np.where(expected > 0, -1e6, -np.inf))
     for row, units in enumerate(spare.tolist()):
         owed += fraction[row]
         if units > 0:
             chosen = np.argpartition(-(owed + handicap[row]), units - 1)[:units]
-            whole[row, chosen] += 1
+            raised[row, chosen] = True
             owed[chosen] -= 1
         elif units < 0:  # only where a sum lies within rounding error of a whole number
             whole[row, np.argpartition(-whole[row], -units - 1)[:-units]] -= 1
-    return whole.astype(np.int64)
+    _balance(whole, raised, fraction > WHOLE, column_targets)
+    return (whole + raised).astype(np.int64)
+
+
+def _balance(
+    whole: FloatArray, raised: BoolArray, broken: BoolArray, column_targets: FloatArray
+) -> None:
+    """Move raised units between columns of a row until no column is a whole unit off.
+
+    Only broken cells (with a fraction) are lowered or raised, so that cells stay within one.
+    """
+    for _ in range(2 * len(column_targets)):
+        apart = whole.sum(axis=0) + raised.sum(axis=0) - column_targets
+        if np.abs(apart).max() < 1:
+            return
+        order = np.argsort(apart)
+        if apart[order[-1]] >= 1:
+            moves = [(int(order[-1]), int(other)) for other in order]
+        else:
+            moves = [(int(other), int(order[0])) for other in order[::-1]]
+        for source, target in moves:
+            rows = np.flatnonzero(
+                raised[:, source] & broken[:, source] & broken[:, target] & ~raised[:, target]
+            )
+            if len(rows) and apart[source] > apart[target]:
+                raised[rows[0], [source, target]] = False, True
+                break
+        else:
+            return
 
 
 def expand(

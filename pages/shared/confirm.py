@@ -14,6 +14,7 @@ from pages.shared.declare import column_of, problem, row_of
 from pages.shared.network import plain
 from pages.shared.project import Project, start_roles
 from pages.shared.whose import read_population
+from pages.shared.widgets import main
 
 ASIDE = "as the file suggests"
 DELIMITERS = {ASIDE: None, "comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -62,7 +63,9 @@ def _names(project: Project, file: st.typing.UploadedFile) -> None:
         project.reading = replace(project.reading, rename=wanted)
         actions.take_upload(project, file.name, file.getvalue())
 
-    st.button("Take the file with these names", type="primary", on_click=take)
+    st.button(
+        main("Take the file with these names", "check"), key="take", type="primary", on_click=take
+    )
 
 
 def take_declarations(project: Project, found: Schema, source: str) -> None:
@@ -161,14 +164,14 @@ def confirm_box(project: Project) -> None:
             key="public_domain",
             persist_state="session",
         )
+        waiting = bool(undecided or wrong) or not st.session_state["public_domain"]
         st.button(
-            "Confirm schema",
+            main("Confirm schema", "check", disabled=waiting),
             key="confirm_schema",
             type="primary",
-            icon=":material/check:",
             on_click=_confirm,
             args=(project,),
-            disabled=bool(undecided or wrong) or not st.session_state["public_domain"],
+            disabled=waiting,
         )
         if project.confirm_problem:
             st.error(plain(project.confirm_problem), title="Not confirmed yet")

@@ -49,7 +49,7 @@ class Ink:
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 INK = {
-    "light": Ink("#1D2230", "#5B6172", "#8A90A2", "#CDD1DD", "#FFFFFF", "#3D4FB8"),
+    "light": Ink("#0F1219", "#5B6172", "#8A90A2", "#CDD1DD", "#FFFFFF", "#3D4FB8"),
     "dark": Ink("#ECEEF4", "#A5AABA", "#7E8496", "#383E52", "#12141B", "#8C9BFF"),
 }
 

@@ -27,6 +27,16 @@ def theme() -> str:
     return "dark" if kind == "dark" else "light"
 
 
+def main(label: str, icon: str, *, disabled: bool = False) -> str:
+    """Label of a page's main button, with its icon.
+
+    Streamlit writes on primary buttons in white, also where the primary colour is light; the theme
+    gives the name violet to the ink that can be read on it in both themes.
+    """
+    words = f":material/{icon}: {label}"
+    return words if disabled else f":violet[{words}]"
+
+
 def head(title: str, promise: str, project: Project) -> None:
     """Title, one sentence, the ledger line (the sidebar is folded away on phones), and notes."""
     st.title(title)
@@ -77,7 +87,7 @@ def epsilon_words(rho: Fraction, delta: float) -> str:
 
 def sidebar(project: Project) -> None:
     """The ledger beside every page."""
-    st.subheader("Budget", anchor=False)
+    st.header("Budget", anchor=False)
     if project.population is None:
         st.caption("Nothing is spent: no population is named yet.")
         return
@@ -94,7 +104,7 @@ def sidebar(project: Project) -> None:
 
 def demoted(text: str) -> str:
     """A Markdown document as part of a page: its headings become small ones."""
-    return re.sub(r"^(#{1,2}) ", lambda match: "###" + match[1] + " ", text, flags=re.MULTILINE)
+    return re.sub(r"^(#{1,2}) ", lambda match: "##" + match[1] + " ", text, flags=re.MULTILINE)
 
 
 def stale_badge(project: Project, run: Run) -> None:

@@ -15,7 +15,7 @@ from pages.shared import charts, guards
 from pages.shared import project as state
 from pages.shared.network import plain
 from pages.shared.shares import move
-from pages.shared.widgets import account, head, theme
+from pages.shared.widgets import account, head, main, theme
 
 project = state.current()
 head(
@@ -253,10 +253,9 @@ def apply() -> None:
 
 
 finish.button(
-    "Apply plan",
+    main("Apply plan", "check"),
     key="apply_plan",
     type="primary",
-    icon=":material/check:",
     on_click=apply,
 )
 if project.tree is not None:

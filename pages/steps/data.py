@@ -54,7 +54,7 @@ def suggest() -> None:
         project.problem = str(error)
 
 
-st.subheader("Table", anchor=False)
+st.header("Table", anchor=False)
 if project.demo is not None:
     st.markdown(
         f":material/science: Demo table **{project.demo.name}**, {project.demo.rows:,} made-up "
@@ -104,7 +104,7 @@ if actions.has_rows(project) and st.toggle(
             alt="First rows of the table, private workspace",
         )
 
-st.subheader("Columns", anchor=False)
+st.header("Columns", anchor=False)
 st.markdown(
     "Each line: what a column holds, its categories or its lowest and highest value, its bins, and "
     "what a missing value counts as. Categories stand between bars: `low | middle | high`. What a "
@@ -134,7 +134,7 @@ with st.container(horizontal=True, key="column_tools"):
         )
 edit_columns(project)
 
-st.subheader("People", anchor=False)
+st.header("People", anchor=False)
 with st.container(border=True):
     edit_population(project)
 

@@ -48,7 +48,7 @@ if simulated:
 for flag in release.provenance.flags:
     st.warning(f"Flag: {flag}. The statement explains it.", icon=":material/flag:")
 
-st.subheader("In the bundle", anchor=False)
+st.header("In the bundle", anchor=False)
 names = sorted(made.files)
 st.dataframe(
     {
@@ -69,7 +69,7 @@ st.caption(
 signed = project.sign_off.get(digest)
 left, right = st.columns(2, gap="large")
 with left:
-    st.subheader("Sign", anchor=False)
+    st.header("Sign", anchor=False)
 
     def sign() -> None:
         """Put name, purpose and date under the bundle's hash."""
@@ -91,9 +91,7 @@ with left:
         with st.form("sign_form"):
             st.text_input("Name of the person who signs", key="signer", max_chars=120)
             st.text_area("Purpose of the release", key="purpose", max_chars=1000, height=100)
-            st.form_submit_button(
-                "Sign", type="primary", icon=":material/signature:", on_click=sign
-            )
+            st.form_submit_button(widgets.main("Sign", "signature"), type="primary", on_click=sign)
         if project.problem:
             st.error(plain(project.problem), title="Not signed")
             project.problem = ""
@@ -101,12 +99,13 @@ with left:
     stamp = "SIMULATED_NOT_PRIVATE_" if simulated else ""
     with st.container(horizontal=True):
         st.download_button(
-            "Download bundle",
+            widgets.main("Download bundle", "download")
+            if signed
+            else ":material/download: Download bundle",
             data=lambda: made.bundle,
             file_name=f"{stamp}bundle.zip",
             mime="application/zip",
             on_click="ignore",
-            icon=":material/download:",
             type="primary" if signed else "secondary",
             disabled=signed is None,
             key="bundle",
@@ -129,7 +128,7 @@ with left:
             "charge. A corrected release is a new release with a new charge."
         )
 with right:
-    st.subheader("Privacy statement", anchor=False)
+    st.header("Privacy statement", anchor=False)
     with st.container(border=True, height=520, key="statement"):
         st.markdown(widgets.demoted(made.files["statement.md"].decode()))
 guards.next_step("ledger", "See the ledger")

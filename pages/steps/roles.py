@@ -10,7 +10,7 @@ from pages.shared import guards, pictures, role_editor
 from pages.shared import project as state
 from pages.shared.network import plain
 from pages.shared.project import start_roles
-from pages.shared.widgets import head
+from pages.shared.widgets import head, main
 
 project = state.current()
 head(
@@ -84,10 +84,9 @@ with see:
             )
 
 st.button(
-    "Save roles",
+    main("Save roles", "check", disabled=len(names) < 2),
     key="save_roles",
     type="primary",
-    icon=":material/check:",
     on_click=save,
     disabled=len(names) < 2,
 )

@@ -8,7 +8,7 @@ from core import demo
 from pages.shared import actions, guards, house
 from pages.shared import project as state
 from pages.shared.network import plain
-from pages.shared.widgets import head
+from pages.shared.widgets import head, main
 
 project = state.current()
 head(
@@ -45,13 +45,12 @@ if project.draft:
 
 left, middle, right = st.columns(3)
 with left.container(border=True, height="stretch"):
-    st.subheader("Try a demo", anchor=False)
+    st.header("Try a demo", anchor=False)
     st.markdown("Made-up people, known truth, nothing to lose. Five minutes from here to a bundle.")
     for name in demo.names():
         st.button(
-            f"Start with {name}",
+            main(f"Start with {name}", "play_arrow", disabled=name != demo.names()[0]),
             key=f"demo_{name}",
-            icon=":material/play_arrow:",
             type="primary" if name == demo.names()[0] else "secondary",
             width="stretch",
             on_click=begin,
@@ -59,14 +58,14 @@ with left.container(border=True, height="stretch"):
             help=demo.describe(name),
         )
 with middle.container(border=True, height="stretch"):
-    st.subheader("Use your own table", anchor=False)
+    st.header("Use your own table", anchor=False)
     st.markdown("CSV, Parquet or Excel. It stays in this server's memory and is never written.")
     if house.demo_only():
         st.info("Without a login this server works with demo data only.", icon=":material/lock:")
     else:
         st.page_link(guards.PAGES["data"], label="Upload on Data", icon=":material/upload_file:")
 with right.container(border=True, height="stretch"):
-    st.subheader("Open a project", anchor=False)
+    st.header("Open a project", anchor=False)
     saved = [] if house.demo_only() else house.saved_projects()
     if not saved:
         st.markdown("Projects that you save under a name are listed here. They hold no rows.")
@@ -82,7 +81,7 @@ with right.container(border=True, height="stretch"):
 
 if project.draft:
     with st.container(border=True, key="save_box"):
-        st.subheader("Keep this project", anchor=False)
+        st.header("Keep this project", anchor=False)
 
         def save() -> None:
             name = st.session_state["project_name"].strip()

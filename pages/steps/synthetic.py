@@ -87,10 +87,9 @@ with st.container(border=True, key="fit_box"):
             help="Same release, same settings, same seed: same rows.",
         )
         st.button(
-            "Fit and sample",
+            widgets.main("Fit and sample", "auto_awesome"),
             key="fit_and_sample",
             type="primary",
-            icon=":material/auto_awesome:",
             on_click=make,
         )
     st.caption("Costs nothing.")
@@ -111,7 +110,7 @@ if made is None:
 
 synthetic, certificate = made.synthetic, made.certificate
 model = synthetic.fit.model
-st.subheader("Certificate", anchor=False)
+st.header("Certificate", anchor=False)
 with st.container(border=True, key="certificate"):
     if not certificate.separation:
         st.markdown(":material/info: No rule was declared, so nothing about fairness is proved.")
@@ -136,7 +135,7 @@ with st.container(border=True, key="certificate"):
                 alt=f"Parts of the tree for the rule {proof.constraint.name}",
             )
 
-st.subheader("Measured and fitted", anchor=False)
+st.header("Measured and fitted", anchor=False)
 one, two = st.tabs(["Columns", "Edges"])
 with one:
     name = st.selectbox("Column", release.schema.names, key="marginal_column")
@@ -177,7 +176,7 @@ if fit.gap is not None:
     words += f", provably within {fit.gap:.1e} of the best possible fit"
 st.caption(f"{words}.")
 
-st.subheader("Synthetic rows", anchor=False)
+st.header("Synthetic rows", anchor=False)
 st.markdown(f"{synthetic.rows:,} rows. Nobody in them is real.")
 st.dataframe(synthetic.frame.head(50), hide_index=True, height=320, alt="First synthetic rows")
 stamp = "SIMULATED_NOT_PRIVATE_" if release.provenance.simulated else ""

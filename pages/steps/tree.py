@@ -100,10 +100,13 @@ if plan is not None:
             for words in waiting:
                 st.markdown(f":material/pending: {words}.")
             st.button(
-                f"Release for ρ = {format_rho(plan.tree.rho)}",
+                widgets.main(
+                    f"Release for ρ = {format_rho(plan.tree.rho)}",
+                    "lock_open",
+                    disabled=bool(waiting),
+                ),
                 key="release_tree",
                 type="primary",
-                icon=":material/lock_open:",
                 on_click=release,
                 disabled=bool(waiting),
             )
@@ -128,7 +131,7 @@ if plan is not None:
 best = project.best_run()
 if best is None:
     if roles is not None and names:
-        st.subheader("Before: what the rule allows", anchor=False)
+        st.header("Before: what the rule allows", anchor=False)
         pairs = pictures.before(names, roles, key="before")
         pictures.forbidden_table(pairs)
     st.stop()
@@ -145,7 +148,7 @@ if len(runs) > 1:
 released = project.release(best)
 assert released is not None
 with st.container(horizontal=True, vertical_alignment="center"):
-    st.subheader("The tree as it grew", anchor=False, width="content")
+    st.header("The tree as it grew", anchor=False, width="content")
     widgets.stale_badge(project, best)
     if released.partial:
         st.badge("partial: cancelled on the way", icon=":material/timelapse:", color="orange")

@@ -221,7 +221,7 @@ def test_a_project_saved_under_a_name_is_opened_without_rows(app: AppTest) -> No
     project = other.session_state[KEY]
     assert project.table is None
     go(other, "tree")
-    assert "The tree as it grew" in [item.value for item in other.subheader]
+    assert "The tree as it grew" in [item.value for item in other.header]
     document = house.store().open_project(project.identity).document
     assert "f,A" not in str(document)
     go(other, "data")
@@ -266,8 +266,7 @@ def test_names_for_nameless_columns_are_offered_and_edited(app: AppTest) -> None
     offered = [box.value for box in app.text_input if (box.key or "").startswith("header_")]
     assert offered == ["age", "age_2", "column_3", "city"]
     app.text_input(key="header_1").set_value("age_then").run()
-    (take,) = [b for b in app.button if b.label == "Take the file with these names"]
-    take.click().run()
+    app.button(key="take").click().run()
     assert not app.exception
     names = [row["name"] for row in app.session_state[KEY].draft]
     assert names == ["age", "age_then", "column_3", "city"], words(app)

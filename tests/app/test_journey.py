@@ -117,7 +117,7 @@ def test_a_second_click_joins_the_first(app: AppTest, held: Held) -> None:
     assert len(rows()) == 1
     assert len(project.runs) == 1
     app.run()
-    assert "The tree as it grew" in [item.value for item in app.subheader]
+    assert "The tree as it grew" in [item.value for item in app.header]
 
 
 def test_a_reload_finds_the_running_job_and_its_result(app: AppTest, held: Held) -> None:
@@ -133,7 +133,7 @@ def test_a_reload_finds_the_running_job_and_its_result(app: AppTest, held: Held)
     held.release()
     again.run()
     assert not again.exception
-    assert "The tree as it grew" in [item.value for item in again.subheader]
+    assert "The tree as it grew" in [item.value for item in again.header]
     assert len(rows()) == 1
     assert len(again.session_state[KEY].runs) == 1
 

@@ -123,8 +123,7 @@ def test_a_second_tab_sees_the_release_and_replays_it(visitor: house.Visitor) ->
 def test_the_back_button_and_the_replay(visitor: house.Visitor) -> None:
     page = visitor.open()
     journey(page, "tree")
-    slider = page.get_by_label("Step of the tree")
-    slider.focus()
+    page.locator("input[type=range]").first.focus()
     page.keyboard.press("Home")
     expect(page.get_by_text("Before the first step")).to_be_visible()
     page.get_by_role("button", name="Play").click()
@@ -157,6 +156,7 @@ def test_roles_by_keyboard_alone(visitor: house.Visitor) -> None:
     age = page.get_by_role("radiogroup", name="age").get_by_role("radio")
     age.nth(3).focus()
     page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
     settle(page)
     expect(page.get_by_role("radiogroup", name="age").get_by_role("radio").nth(2)).to_be_checked()
     page.locator(".st-key-save_roles button:visible").focus()

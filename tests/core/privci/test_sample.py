@@ -36,8 +36,8 @@ def table_of(codes, one, other, shape):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 5000))
-@settings(max_examples=80, deadline=None)
-def test_tables_of_the_sample_follow_the_model_within_about_a_row(seed, rows):
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_tables_of_the_sample_follow_the_model_within_a_row(seed, rows):
     generator = np.random.default_rng(seed)
     count = int(generator.integers(1, 9))
     sizes = [int(size) for size in generator.integers(1, 12, count)]
@@ -48,21 +48,19 @@ def test_tables_of_the_sample_follow_the_model_within_about_a_row(seed, rows):
         assert codes[name].shape == (rows,)
         counts = np.bincount(codes[name], minlength=size)
         assert len(counts) == size
-        assert np.abs(counts - rows * table).max() < 2
+        assert np.abs(counts - rows * table).max() < 1 + 1e-6
     for (one, other), table in zip(model.edge_names, model.edge, strict=True):
         apart = np.abs(table_of(codes, one, other, table.shape) - rows * table)
-        # within one row; a column more than one row off may push its children a little further
-        assert apart.max() < 2
-        assert np.mean(apart < 1 + 1e-6) > 0.9
+        assert apart.max() < 1 + 1e-6
 
 
-def test_a_large_sample_is_within_a_row_nearly_everywhere():
+def test_a_large_sample_is_within_a_row_everywhere():
     generator = np.random.default_rng(0)
     model = random_model(generator, [30] * 14, random_edges(generator, 14, 1.0))
     codes = sample(model, 50_000, generator)
     for (one, other), table in zip(model.edge_names, model.edge, strict=True):
         apart = np.abs(table_of(codes, one, other, table.shape) - 50_000 * table)
-        assert np.mean(apart <= 1) > 0.99
+        assert apart.max() < 1 + 1e-6
 
 
 def test_columns_joined_through_a_third_are_independent_given_it():
