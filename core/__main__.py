@@ -112,7 +112,23 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"justitia: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
+    except Exception as error:
+        # No traceback: its lines may hold a value of the table.
+        print(
+            f"justitia: an unexpected {type(error).__name__} stopped this command, in "
+            f"{_place(error)}; 'python -m core ledger' tells what was spent. Please report this",
+            file=sys.stderr,
+        )
+        return 2
     return 0
+
+
+def _place(error: BaseException) -> str:
+    """Module and line where an error arose."""
+    import traceback
+
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}"
 
 
 def _demo(options: argparse.Namespace) -> None:
@@ -230,14 +246,16 @@ def _ledger(options: argparse.Namespace) -> None:
     if not populations:
         print("no population yet; the first release of a plan makes one")
     for population in populations:
-        spent = ledger.spent(population.name)
+        owner = population.owner
+        spent = ledger.spent(population.name, owner=owner)
         shown = f", epsilon = {epsilon(spent, population.delta):.4g}" if spent else ""
+        shared = "" if owner == "local" else f" (owner {owner})"
         print(
-            f"{population.name}: spent rho = {exact(spent)} of {exact(population.cap)}"
+            f"{population.name}{shared}: spent rho = {exact(spent)} of {exact(population.cap)}"
             f"{shown} at delta = {population.delta:g}; {population.relation.value}, "
             f"{population.unit.words}"
         )
-        for spend in ledger.spends(population.name):
+        for spend in ledger.spends(population.name, owner=owner):
             print(
                 f"  {spend.created_at}  {spend.what:8} rho = {exact(spend.rho)}  "
                 f"{spend.state.value}  {spend.request_id}"
@@ -250,6 +268,8 @@ def _verify(options: argparse.Namespace) -> None:
     found = verify(options.bundle)
     for check in found.checks:
         print(f"ok: {check}")
+    for warning in found.warnings:
+        print(f"warning: {warning}")
     if found.simulated:
         print("SIMULATED, NOT PRIVATE: this bundle must not be published as a private release")
 

@@ -162,8 +162,6 @@ def artefacts(
     synthetic: Synthetic,
     certificate: Certificate,
     ledger: Mapping[str, Any],
-    *,
-    storage: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """Every file of the bundle by plain name, except the manifest.
 
@@ -173,26 +171,22 @@ def artefacts(
         What was chosen, measured, drawn and proved.
     ledger
         Public ledger document of the population, up to this release.
-    storage
-        Arrow type name of each column of a Parquet input, for a Parquet output.
     """
     simulated = release.provenance.simulated
     return {
-        **synthetic_files(plan, synthetic, storage),
+        **synthetic_files(plan, synthetic),
         **released_files(release),
         "certificate.json": json_bytes(certificate.to_dict(), simulated),
         "ledger.json": json_bytes(ledger, simulated),
-        "plan.toml": plan.to_toml().encode(),
+        "plan.toml": plan.public().to_toml().encode(),
     }
 
 
-def synthetic_files(
-    plan: Plan, synthetic: Synthetic, storage: Mapping[str, str] | None = None
-) -> dict[str, bytes]:
+def synthetic_files(plan: Plan, synthetic: Synthetic) -> dict[str, bytes]:
     """The synthetic table in every form that the plan asks for, by plain file name."""
     writers: dict[str, Callable[[], bytes]] = {
         "csv": lambda: csv_bytes(synthetic.frame),
-        "parquet": lambda: parquet_bytes(synthetic.frame, plan.schema, storage),
+        "parquet": lambda: parquet_bytes(synthetic.frame, plan.schema, plan.synthetic.types),
         "spreadsheet": lambda: csv_bytes(synthetic.frame, spreadsheet=True),
     }
     return {FORM_FILES[form]: writers[form]() for form in plan.synthetic.files}

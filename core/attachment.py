@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.errors import LedgerError, SimulationError
+from core.errors import LedgerError, ReadingError, SimulationError
 from core.plan import Plan, ReadingPlan
 from core.private.coding import encode
 from core.private.fingerprint import fingerprint, secret
 from core.private.ledger import Ledger, Population
-from core.private.reading import RawTable, read_table
+from core.private.reading import RawTable, ReadingReport, read_table
 from core.private.source import InMemorySource
 from core.private.vault import Vault
 
+#: Decimal sign where a plan declares none.
+POINT = "."
 #: Attempts at one plan that are looked through for the latest; more is a mistake.
 MAXIMUM_ATTEMPTS = 10_000
 
 
 @dataclass(frozen=True)
 class Attached:
-    """The vault, the table's public random id, and whether the table was seen before."""
+    """The vault, the table's public random id, and what its owner should know.
+
+    ``notes`` are for the owner's own screen: a new population, or a table known elsewhere.
+    """
 
     vault: Vault
     ledger: Ledger
     table_id: str
     seen_before: bool
+    notes: tuple[str, ...] = ()
 
 
 def population_of(plan: Plan, *, simulated: bool = False) -> Population:
@@ -49,8 +55,14 @@ def population_of(plan: Plan, *, simulated: bool = False) -> Population:
 
 
 def read_for(plan: Plan, data: str | Path | bytes, name: str | None = None) -> RawTable:
-    """Read a table as the plan's ``[reading]`` section says."""
-    return read_as(plan.reading, data, name)
+    """Read a table as the plan's ``[reading]`` section says; decimals have a point unless it says.
+
+    Only :func:`settled` finds settings out, because finding out looks at rows.
+    """
+    reading = plan.reading
+    if reading.decimal is None:
+        reading = replace(reading, decimal=POINT)
+    return read_as(reading, data, name)
 
 
 def read_as(reading: ReadingPlan, data: str | Path | bytes, name: str | None = None) -> RawTable:
@@ -74,6 +86,34 @@ def read_as(reading: ReadingPlan, data: str | Path | bytes, name: str | None = N
     )
 
 
+def settled(reading: ReadingPlan, report: ReadingReport) -> ReadingPlan:
+    """These settings, with what was found out about a CSV file filled in: declare it so."""
+    if report.format != "csv":
+        return reading
+    return replace(
+        reading,
+        delimiter=reading.delimiter or report.delimiter,
+        encoding=reading.encoding or report.encoding,
+        decimal=reading.decimal or report.decimal,
+    )
+
+
+def _check_declared(plan: Plan, report: ReadingReport) -> None:
+    """Refuse a table whose reading one row could change for all others."""
+    for what in ("delimiter", "encoding", "decimal"):
+        declared, used = getattr(plan.reading, what), getattr(report, what)
+        if declared is None and what in report.guessed and used != POINT:
+            raise ReadingError(
+                f"the file's {what} was found out from its rows, on which nothing may depend; "
+                f"declare it in the plan: [reading] {what} = {used!r}, if that is right"
+            )
+        if what == "decimal" and report.format == "csv" and used != (declared or POINT):
+            raise ReadingError(
+                f"the file was read with another decimal sign than the plan declares; declare "
+                f"[reading] decimal = {used!r}, or read it again"
+            )
+
+
 def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
     """Bring a table into the private room, under the plan's population.
 
@@ -81,17 +121,34 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
 
     Raises
     ------
+    ReadingError
+        A setting of the file was found out from its rows and is not declared.
     SchemaError
         The file lacks a declared column.
     LedgerError
         The population exists with another relation or unit.
     """
-    population = ledger.create_population(population_of(plan))
+    _check_declared(plan, raw.report)
+    wanted = population_of(plan)
+    notes = []
+    if all(known.name != wanted.name for known in ledger.populations(wanted.owner)):
+        notes.append(
+            f"population {wanted.name!r} is new: its ledger starts empty, with a cap of rho "
+            f"{wanted.cap}; the same people must always go by the same name"
+        )
     key = secret(ledger)
-    table = encode(raw, plan.released, unit=plan.population.unit, key=key)
-    table_id, seen = ledger.table_id(population.name, fingerprint(raw.frame, key))
+    table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
+    population = ledger.create_population(wanted)
+    mark = fingerprint(raw.frame, key)
+    others = [name for name in ledger.seen_in(mark, wanted.owner) if name != wanted.name]
+    if others:
+        notes.append(
+            f"this table was attached before, to population {others[0]!r}: if these are the same "
+            "people, use that name, so that their losses add up"
+        )
+    table_id, seen = ledger.table_id(population.name, mark)
     vault = Vault(InMemorySource(table), population, ledger)
-    return Attached(vault, ledger, table_id, seen)
+    return Attached(vault, ledger, table_id, seen, tuple(notes))
 
 
 def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool = False) -> Attached:
@@ -110,10 +167,11 @@ def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool =
         )
     from core.simulation import SeededNoise
 
+    _check_declared(plan, raw.report)
     ledger = Ledger("sqlite://")
     population = ledger.create_population(population_of(plan, simulated=True))
     key = hashlib.sha256(f"simulated {seed}".encode()).digest()
-    table = encode(raw, plan.released, unit=plan.population.unit, key=key)
+    table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
     vault = Vault(InMemorySource(table), population, ledger, noise=SeededNoise(seed))
     return Attached(vault, ledger, "simulated", False)
 
@@ -140,7 +198,8 @@ def request_id(plan: Plan, table_id: str, attempt: int = 1) -> str:
         "relation": plan.population.relation.value,
         "unit": [plan.population.unit.rows, plan.population.unit.person_column],
         "table": table_id,
-        "schema": plan.released.to_dict(),
+        "schema": plan.encoded.to_dict(),
+        "decimal": plan.reading.decimal or POINT,
         "roles": plan.roles.to_dict(),
         "rho": str(plan.tree.rho),
         "structure": plan.tree.structure,

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from core.artefacts import DESCRIPTIONS, PREFIX, expected_files, json_bytes, released_files
+from core.bundle_checks import check_certificate, check_ledger, check_plan, check_synthetic
 from core.errors import BundleError, JustitiaError
 from core.plan import Plan, parse_plan
-from core.privci.certificate import certificate
+from core.privci.reconstruct import fit
 from core.releases import TreeRelease, digest
 from core.version import VERSION
 
@@ -27,12 +28,14 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 class Verification:
     """What a check of a bundle found.
 
-    ``checks`` are sentences of what holds; a bundle that fails raises :class:`BundleError`.
+    ``checks`` are sentences of what holds, ``warnings`` of what this machine could not settle; a
+    bundle that fails raises :class:`BundleError`.
     """
 
     simulated: bool
     statement: str
     checks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def file_name(name: str, simulated: bool) -> str:
@@ -81,7 +84,7 @@ def verify(source: str | Path | bytes) -> Verification:
     """Check a bundle's hashes, and that its documents follow from the release inside it.
 
     The statement, tree and noisy tables are rebuilt from the release and compared byte for byte;
-    the separation proof is made again from the edges.  A bundle is not signed: somebody who
+    model, certificate and synthetic rows are made again.  A bundle is not signed: somebody who
     replaces the release *and* every file made from it can still lie, so compare the manifest with
     the publisher's.
 
@@ -100,13 +103,17 @@ def verify(source: str | Path | bytes) -> Verification:
         if files.get(name) != blob:
             raise BundleError(f"{name} does not follow from the release in this bundle")
     checks.append("statement, tree and noisy tables follow from the release")
-    _check_certificate(files, release)
-    checks.append("the separation proof holds for the edges of the release")
-    _check_plan(plan, release)
-    checks.append("the plan's declarations are those of the release")
-    _check_ledger(files, release)
-    checks.append("the ledger lists the charge that the statement names")
-    return Verification(simulated, files["statement.md"].decode(), tuple(checks))
+    check_plan(plan, release)
+    checks.append("the plan's terms and declarations are those of the release")
+    check_ledger(_json(files, "ledger.json"), release, digest(files["release.npz"]))
+    checks.append("the ledger adds up and lists the charge that the statement names")
+    fitted = fit(release, engine=plan.synthetic.engine)
+    check_certificate(_json(files, "certificate.json"), release, fitted)
+    checks.append("the certificate follows from the edges and the fitted model")
+    warnings = check_synthetic(files, plan, release, fitted)
+    if not warnings:
+        checks.append("the synthetic rows are those that this release, engine and seed give")
+    return Verification(simulated, files["statement.md"].decode(), tuple(checks), warnings)
 
 
 def _open(source: str | Path | bytes) -> zipfile.ZipFile:
@@ -174,32 +181,6 @@ def _release(files: Mapping[str, bytes]) -> TreeRelease:
         return TreeRelease.from_bytes(files["release.npz"])
     except (JustitiaError, KeyError, TypeError, ValueError) as error:
         raise BundleError("release.npz is damaged") from error
-
-
-def _check_certificate(files: Mapping[str, bytes], release: TreeRelease) -> None:
-    found = _json(files, "certificate.json")
-    proved = json.loads(json_bytes(certificate(release).to_dict(), release.provenance.simulated))
-    if found.get("separation") != proved["separation"]:
-        raise BundleError("certificate.json does not follow from the edges of the release")
-
-
-def _check_plan(plan: Plan, release: TreeRelease) -> None:
-    declared = plan.schema.select(release.schema.names)
-    if declared.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
-        raise BundleError("plan.toml declares other columns or roles than the release")
-    if plan.tree.rho != release.provenance.rho or plan.tree.structure != release.structure:
-        raise BundleError("plan.toml names another price or structure than the release")
-
-
-def _check_ledger(files: Mapping[str, bytes], release: TreeRelease) -> None:
-    provenance = release.provenance
-    spends = _json(files, "ledger.json").get("spends", [])
-    for spend in spends:
-        if spend.get("request_id") == provenance.request_id:
-            if spend.get("rho") != str(provenance.rho):
-                raise BundleError("ledger.json names another charge than the statement")
-            return
-    raise BundleError("ledger.json does not list the charge of this release")
 
 
 def _json(files: Mapping[str, bytes], name: str) -> dict[str, Any]:

@@ -125,11 +125,11 @@ def text_lines(data: bytes, codec: str, name: str) -> Iterator[str]:
                     "it as CSV in UTF-8, or declare the encoding (for example utf-16-le)"
                 )
             yield line
-    except (UnicodeError, LookupError) as error:
+    except (UnicodeError, LookupError):
         raise ReadingError(
             f"{name}: the text after line {number} does not fit the encoding {codec}; declare "
             "another encoding, or save the file as UTF-8"
-        ) from error
+        ) from None  # the decoder's error holds the file's bytes
 
 
 def records(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:

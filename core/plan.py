@@ -7,8 +7,9 @@ roles, and says what is released at which price and what is made of it for free.
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from core.privci.select import modelled_schema
 from core.privci.structures import STRUCTURES
 from core.releases import Relation, Unit
 from core.roles import Constraint, Role, Roles
-from core.schema import Schema
+from core.schema import Column, Kind, Schema
 
 VERSION = 1
 ENGINES = ("auto", "exact", "entropic", "mbi")
@@ -64,12 +65,20 @@ class PopulationPlan:
 
     def __post_init__(self) -> None:
         """Refuse an empty name and a delta that is no probability."""
-        if not self.name.strip():
+        # One name, one ledger: no second cap through a blank or another form of an accent.
+        object.__setattr__(self, "name", unicodedata.normalize("NFC", self.name).strip())
+        if not self.name:
             raise PlanError("population: give it a name, such as 'applicants 2026'")
         if not 0 < self.delta < 1:
             raise PlanError("population: delta must lie strictly between 0 and 1")
         if self.unit.rows < 1:
             raise PlanError("population: unit_rows must be a whole number of at least 1")
+        persons = self.unit.rows > 1 or self.unit.person_column is not None
+        if self.relation is Relation.REPLACE_ONE and persons:
+            raise PlanError(
+                "population: with persons as units the row count is private, so that replace_one "
+                "does not fit; choose add_remove"
+            )
         if self.expected_rows is not None and self.expected_rows < 1:
             raise PlanError("population: expected_rows must be at least 1, or left out")
 
@@ -118,12 +127,16 @@ class TreePlan:
 
 @dataclass(frozen=True)
 class SyntheticPlan:
-    """The free part: rows to draw (``None``: the noisy total), engine, seed, and file forms."""
+    """The free part: rows to draw (``None``: the noisy total), engine, seed, and file forms.
+
+    ``types`` declares Arrow types of Parquet columns, by column; others get their natural type.
+    """
 
     rows: int | None = None
     engine: str = "auto"
     seed: int = 0
     files: tuple[str, ...] = ("csv",)
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse unknown engines and forms, and negative sizes."""
@@ -186,6 +199,29 @@ class Plan:
         """Declarations of the columns that a release models: not excluded, not ignored."""
         return modelled_schema(self.schema, self.roles)
 
+    @property
+    def encoded(self) -> Schema:
+        """Declarations that coding needs: the released columns and the person-id column."""
+        columns = {column.name: column for column in self.released.columns}
+        person = self.population.unit.person_column
+        if person is not None and person not in columns:
+            columns[person] = _identifier(self.schema[person])
+        return Schema(tuple(columns[name] for name in self.schema.names if name in columns))
+
+    def public(self) -> Plan:
+        """The plan as a bundle carries it: nothing but the name of a column that is not released.
+
+        Declarations of other columns may have been suggested from their values, and no flag of
+        the release would say so.
+        """
+        kept = {column.name: column for column in self.encoded.columns}
+        hidden = "not part of this release"
+        columns = tuple(
+            kept.get(name) or Column(name, Kind.TEXT, reason=hidden) for name in self.schema.names
+        )
+        types = {name: kind for name, kind in self.synthetic.types.items() if name in kept}
+        return replace(self, schema=Schema(columns), synthetic=replace(self.synthetic, types=types))
+
     def to_toml(self) -> str:
         """The plan as TOML text; :func:`parse_plan` reads it back to an equal plan."""
         import tomli_w
@@ -240,10 +276,16 @@ class Plan:
                 "engine": self.synthetic.engine,
                 "seed": self.synthetic.seed,
                 "files": None if self.synthetic.files == ("csv",) else list(self.synthetic.files),
+                "types": dict(self.synthetic.types) or None,
             }
         )
         plain["columns"] = [column.to_dict() for column in self.schema.columns]
         return plain
+
+
+def _identifier(column: Column) -> Column:
+    """What counts of a person-id column: its name, and what means missing in it."""
+    return Column(column.name, Kind.IDENTIFIER, missing_markers=column.missing_markers)
 
 
 def _without_none(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,7 +384,9 @@ def plan_from_dict(plain: Mapping[str, Any]) -> Plan:
         schema=Schema.from_dict({"columns": plain["columns"]}),
         roles=roles_from_plan(_section(plain, "roles")),
         tree=_tree(_section(plain, "tree", ("rho", "structure", "split"))),
-        synthetic=_synthetic(_section(plain, "synthetic", ("rows", "engine", "seed", "files"))),
+        synthetic=_synthetic(
+            _section(plain, "synthetic", ("rows", "engine", "seed", "files", "types"))
+        ),
         reading=_reading(_section(plain, "reading")),
         demo=DemoOrigin(str(demo["name"]), _whole(demo, "rows", 0), _whole(demo, "seed", 0))
         if demo
@@ -427,15 +471,19 @@ def _synthetic(section: Mapping[str, Any]) -> SyntheticPlan:
         files=tuple(
             dict.fromkeys(_texts(section.get("files", ("csv",)), "synthetic: files", "file forms"))
         ),
+        types=_mapping(section.get("types", {}), "synthetic: types"),
     )
+
+
+def _mapping(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
+        raise PlanError(f"{where} must map column names to texts")
+    return {str(key): str(text) for key, text in value.items()}
 
 
 def _reading(section: Mapping[str, Any]) -> ReadingPlan:
     names = ("delimiter", "encoding", "decimal", "sheet")
     _known(section, (*names, "rename", "day_numbers", "formula_guard"), "reading")
-    rename = section.get("rename", {})
-    if not isinstance(rename, Mapping):
-        raise PlanError("reading: rename must map names as found to names as declared")
     texts = {key: section.get(key) for key in names}
     for key, value in texts.items():
         if value is not None and not isinstance(value, str):
@@ -445,7 +493,7 @@ def _reading(section: Mapping[str, Any]) -> ReadingPlan:
         raise PlanError("reading: formula_guard must be true or false")
     return ReadingPlan(
         **texts,
-        rename={str(k): str(v) for k, v in rename.items()},
+        rename=_mapping(section.get("rename", {}), "reading: rename"),
         day_numbers=_texts(section.get("day_numbers", ()), "reading: day_numbers", "column names"),
         formula_guard=guard,
     )

@@ -56,7 +56,8 @@ class Unit:
     def words(self) -> str:
         """The unit as a phrase."""
         if self.person_column is not None:
-            return f"one person (at most {self.rows} rows each, enforced)"
+            rows = "one row" if self.rows == 1 else f"{self.rows} rows"
+            return f"one person (at most {rows} each, enforced; rows without an id left out)"
         if self.rows == 1:
             return "one row"
         return f"one person (at most {self.rows} rows each, unverified)"

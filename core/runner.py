@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class RunResult:
     replayed
         True when nothing was spent.
     notes
-        What the reader of the table had to say (public facts only).
+        What the reader of the table and the ledger had to say, for its owner's own screen.
     """
 
     derived: Derived
@@ -99,7 +100,18 @@ def stored_release(ledger: Ledger, spend: Spend) -> TreeRelease:
             f"rho = {spend.rho} was spent on this plan and table and no result exists "
             f"({spend.message or 'the program ended early'}); --new-release spends again"
         )
-    return TreeRelease.from_bytes(blob)
+    release = TreeRelease.from_bytes(blob)
+    found = release.provenance
+    if (found.request_id, found.population, found.rho) != (
+        spend.request_id,
+        spend.population,
+        spend.rho,
+    ):
+        raise ReleaseError(
+            "the stored release belongs to another charge; the store was altered: restore its "
+            "backup"
+        )
+    return release
 
 
 def measure(
@@ -126,31 +138,44 @@ def measure(
         if spend is None:
             raise LedgerError("the ledger lost a charge while it was being read; check the store")
         return stored_release(attached.ledger, spend), True
+    fail = partial(vault.fail, grant)
     try:
         release = release_tree(
             grant,
-            attached.vault.schema,
+            vault.schema,
             plan.roles,
             structure=plan.tree.structure,
             split=plan.tree.split,
             progress=progress,
         )
-    except Cancelled as error:
-        vault.fail(grant, "cancelled before anything was measured")
+        vault.complete(grant, release.to_bytes(), RELEASE_KIND, partial=release.partial)
+    except Cancelled:
+        _settle(fail, "cancelled before anything was measured")
         raise Cancelled(
             f"cancelled before anything was measured; the charge of rho = {plan.tree.rho} stays "
             "spent, because it was made before the table could be touched"
-        ) from error
-    except BaseException as error:
-        vault.fail(grant, f"{type(error).__name__} while measuring")
-        if isinstance(error, Exception) and not isinstance(error, JustitiaError):
-            raise ReleaseError(
-                f"measuring failed ({type(error).__name__}) after rho = {plan.tree.rho} had been "
-                "charged; it stays spent. Please report this; --new-release spends again"
-            ) from error
+        ) from None
+    except Exception as error:
+        # The cause is not chained: its arguments may hold a value of the table.
+        kind = type(error).__name__
+        recorded = _settle(fail, f"{kind} while measuring or storing")
+        raise ReleaseError(
+            f"measuring or storing failed ({kind}) after rho = {plan.tree.rho} had been charged; "
+            f"it stays spent{recorded}. Please report this; --new-release spends again"
+        ) from None
+    except BaseException:
+        _settle(fail, "interrupted while measuring")
         raise
-    vault.complete(grant, release.to_bytes(), RELEASE_KIND, partial=release.partial)
     return release, False
+
+
+def _settle(fail: Callable[[str], None], message: str) -> str:
+    """Record a charge as spent without a result; says so where even that was impossible."""
+    try:
+        fail(message)
+    except JustitiaError as error:
+        return f" (and the ledger could not note it: {type(error).__name__})"
+    return ""
 
 
 def ledger_document(ledger: Ledger, population: str, identity: str) -> dict[str, Any]:
@@ -183,16 +208,10 @@ def _spend_dict(spend: Spend, *, timed: bool) -> dict[str, Any]:
         "debited": None if spend.debited is None else str(spend.debited),
         "state": spend.state.value,
         # Simulated output must be reproducible byte for byte, so it carries no clock.
-        "charged_at": _moment(spend.created_at) if timed else None,
-        "finished_at": _moment(spend.finished_at) if timed else None,
+        # A day, no finer: how long measuring took grows with the protected number of rows.
+        "charged_on": spend.created_at.date().isoformat() if timed else None,
         "release_sha256": spend.release_sha256,
     }
-
-
-def _moment(value: Any) -> str | None:
-    return (
-        None if value is None else str(value.isoformat() if hasattr(value, "isoformat") else value)
-    )
 
 
 def derive(
@@ -200,19 +219,15 @@ def derive(
     release: TreeRelease,
     ledger: Mapping[str, Any],
     progress: Progress | None = None,
-    storage: Mapping[str, str] | None = None,
 ) -> Derived:
-    """Fit, sample, certify and write every file in memory; costs nothing, touches no rows.
-
-    ``storage`` holds the column types of a Parquet input, for a Parquet output.
-    """
+    """Fit, sample, certify and write every file in memory; costs nothing, touches no rows."""
     settings = plan.synthetic
     fitted = fit(release, engine=settings.engine, progress=progress)
     synthetic = synthesize(
         release, fitted, rows=settings.rows, engine=settings.engine, seed=settings.seed
     )
     proof = certificate(release, fitted)
-    files = artefacts(plan, release, synthetic, proof, ledger, storage=storage)
+    files = artefacts(plan, release, synthetic, proof, ledger)
     return Derived(
         release, synthetic, proof, files, bundle_bytes(files, release.provenance.simulated)
     )
@@ -263,9 +278,7 @@ def run(
         attached = attach_simulated(plan, raw, simulate, allow_real=allow_real_data)
     else:
         attached = attach(plan, raw, Ledger(ledger_url))
-    notes = tuple(raw.report.notes)
-    # A Parquet file's types are part of its declaration; an Excel sheet's are read off its cells.
-    storage = raw.storage if raw.report.format == "parquet" else None
+    notes = (*raw.report.notes, *attached.notes)
     del raw
     attempt = max(latest_attempt(plan, attached) + int(new_release), 1)
     identity = request_id(plan, attached.table_id, attempt)
@@ -276,7 +289,7 @@ def run(
     if release.partial and not replayed:
         raise _kept_in_part(plan)
     account = ledger_document(attached.ledger, plan.population.name, identity)
-    derived = derive(plan, release, account, progress, storage)
+    derived = derive(plan, release, account, progress)
     paths = write_files(derived, target)
     return RunResult(derived, paths, identity, replayed, notes)
 
@@ -334,7 +347,7 @@ def _writable(out: Path) -> Path:
 
 
 def write_files(derived: Derived, out: Path) -> dict[str, Path]:
-    """Write every file and the bundle; either all of them appear or none is changed."""
+    """Write every file and the bundle: first beside the old ones, then over them."""
     simulated = derived.release.provenance.simulated
     content = {**derived.files, "bundle.zip": derived.bundle}
     paths: dict[str, Path] = {}

@@ -7,10 +7,17 @@ from fractions import Fraction
 from pathlib import Path
 
 from core import demo
-from core.attachment import read_as
+from core.attachment import read_as, settled
 from core.codebook import read_codebook
 from core.errors import PlanError, SchemaError
-from core.plan import DemoOrigin, Plan, PopulationPlan, ReadingPlan, TreePlan
+from core.plan import (
+    DemoOrigin,
+    Plan,
+    PopulationPlan,
+    ReadingPlan,
+    SyntheticPlan,
+    TreePlan,
+)
 from core.private.reading import HeaderError, RawTable
 from core.private.suggestions import suggest_schema
 from core.releases import Unit
@@ -120,7 +127,8 @@ def draft_plan(
         schema=schema,
         roles=roles,
         tree=TreePlan(Fraction(1, 10)),
-        reading=reading,
+        synthetic=SyntheticPlan(types=_types(raw, notes)),
+        reading=settled(reading, raw.report),
     )
     return Draft(_HEADING + "\n" + plan.to_toml(), tuple(notes))
 
@@ -137,6 +145,14 @@ def _read(
         offered = {offer: offer for found, offer in pairs if found != offer}
     reading = replace(reading, rename=offered)
     return read_as(reading, data), reading
+
+
+def _types(raw: RawTable, notes: list[str]) -> dict[str, str]:
+    """Column types of a Parquet file, declared for a Parquet output."""
+    if raw.report.format != "parquet":
+        return {}
+    notes.append("column types were taken from the file's own schema, for a Parquet output")
+    return dict(raw.storage)
 
 
 def _undeclared(name: str, notes: list[str]) -> Column:

@@ -5,6 +5,7 @@ Built from a release alone, so that anybody who holds the bundle can rebuild and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -60,8 +61,8 @@ def guessing_sentence(rho: Fraction, baseline: float = BASELINE) -> str:
 
 
 def _times(probability: float) -> str:
-    """Times in a hundred, to a tenth."""
-    times = round(probability * 100, 1)
+    """Times in a hundred, rounded up to a hundredth: the sentence says 'at most'."""
+    times = math.ceil(probability * 10_000 - 1e-9) / 100
     return "1 time" if times == 1 else f"{times:g} times"
 
 

@@ -70,10 +70,13 @@ class Population:
         for number, what in ((self.unit.rows, "rows a person"), (self.expected_rows, "rows")):
             if number is not None and not _is_whole(number):
                 raise LedgerError(f"the number of {what} must be a whole number of at least 1")
-        if self.relation is Relation.REPLACE_ONE and self.unit.rows > 1:
+        if self.relation is Relation.REPLACE_ONE and (
+            self.unit.rows > 1 or self.unit.person_column is not None
+        ):
+            # A person without an id, or with somebody else's, changes how many rows are kept.
             raise SchemaError(
-                "with several rows a person the row count is private, so that replace_one does "
-                "not fit; choose add_remove"
+                "with persons as units the row count is private, so that replace_one does not "
+                "fit; choose add_remove"
             )
 
 

@@ -50,8 +50,8 @@ def encode(
     unit
         The unit of protection.  With a person column, a person's rows beyond ``unit.rows`` are
         dropped: those kept come first in a keyed-hash order of their content, whatever the order
-        of the file.  All rows without a person's id are treated as one person's, as any of them
-        may be the same person's.
+        of the file.  Rows without a person's id are dropped: any of them could be anybody's, so
+        that no bound would hold for them.
     key
         Secret of that order.
 
@@ -133,17 +133,15 @@ def _coded(
 
 
 def _kept(frame: pd.DataFrame, schema: Schema, unit: Unit, key: bytes) -> BoolArray:
-    """Which rows stay: of every person the first ``unit.rows`` in a keyed-hash order."""
+    """Which rows stay: of every person with an id the first ``unit.rows`` in a keyed order."""
     name = cast(str, unit.person_column)
     declared = schema[name].missing_markers if name in schema else ()
     markers = {"", *(marker.strip() for marker in declared)}
     identities = [text.strip() for text in row_texts(frame[name])]
-    person, _ = pd.factorize(
-        np.array(["" if text in markers else f"id {text}" for text in identities], dtype=object)
-    )
-    kept = np.ones(len(frame), dtype=np.bool_)
+    person, _ = pd.factorize(np.array(identities, dtype=object))
+    kept = np.array([text not in markers for text in identities], dtype=np.bool_)
     counts = np.bincount(person) if len(person) else np.zeros(0, dtype=np.int64)
-    crowded = np.flatnonzero((counts > unit.rows)[person])
+    crowded = np.flatnonzero(kept & (counts > unit.rows)[person])
     if not len(crowded):
         return kept
     digests = _digests(frame.iloc[crowded], key)

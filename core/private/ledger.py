@@ -348,6 +348,17 @@ class Ledger:
         except Clash:  # another process attached the same table at the same moment
             return self._table_id(population, fingerprint, owner)
 
+    def seen_in(self, fingerprint: str, owner: str = "local") -> tuple[str, ...]:
+        """Names of this owner's populations to which a table was attached before."""
+        query = (
+            select(population_rows.c.name)
+            .join(table_rows, table_rows.c.population_id == population_rows.c.id)
+            .where(table_rows.c.fingerprint == fingerprint, population_rows.c.owner == owner)
+            .order_by(population_rows.c.name)
+        )
+        with self.database.reading() as connection:
+            return tuple(connection.execute(query).scalars())
+
     def _table_id(self, population: str, fingerprint: str, owner: str) -> tuple[str, bool]:
         with self.database.writing() as connection:
             row = existing_population(connection, population, owner)

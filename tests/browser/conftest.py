@@ -19,8 +19,12 @@ def chrome() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with house.server(tmp_path_factory.mktemp("house")) as found:
+        # Streamlit knows the menu only after the first visit of a server's life.
+        first = house.visitor(chrome, found)
+        first.open()
+        first.context.close()
         yield found
 
 

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import house
-from tests.browser.house import go, journey, press, settle
+from tests.browser.house import go, journey, press, settle, tick
 
 PAGES = ("Start", "Data", "Roles", "Budget", "Tree", "Synthetic", "Release", "Ledger")
 MAIN = "stMain"
@@ -58,7 +58,9 @@ def test_an_own_table_from_upload_to_synthetic_rows(visitor: house.Visitor, tmp_
     expect(page.get_by_text("Attached: staff.csv")).to_be_visible(timeout=house.PATIENCE)
     settle(page)
     for name, kind in (("sex", "category"), ("grade", "ordered"), ("age", "whole number")):
-        page.get_by_label(f"What {name} holds").click()
+        box = page.get_by_role("combobox", name=f"What {name} holds")
+        box.evaluate("element => element.scrollIntoView({block: 'center'})")
+        box.click()
         page.get_by_role("option", name=kind, exact=True).click()
         settle(page)
     page.get_by_label("Categories of sex").fill("f | m")
@@ -66,7 +68,7 @@ def test_an_own_table_from_upload_to_synthetic_rows(visitor: house.Visitor, tmp_
     page.get_by_label("Lowest value of age").fill("18")
     page.get_by_label("Highest value of age").fill("12o")
     # straight on, with the cursor still in the field
-    page.get_by_label("Name these people").fill("browser staff")
+    page.get_by_role("textbox", name="Name these people").fill("browser staff")
     settle(page)
     expect(page.get_by_text("upper must be a number").first).to_be_visible()
     expect(page.get_by_label("Highest value of age")).to_have_value("12o")
@@ -203,3 +205,51 @@ def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
         assert max(wide) <= 0, (name, wide)
     assert found.foreign == []
     found.context.close()
+
+
+def test_edges_appear_while_the_release_runs_and_cancel_keeps_them(
+    chrome: Browser, tmp_path: Path
+) -> None:
+    """A wide table runs long enough to be watched and cancelled."""
+    file, book = tmp_path / "wide.csv", tmp_path / "book.csv"
+    names = [f"q{i:02d}" for i in range(60)]
+    rows = [",".join("ab"[(i * j + i // 7) % 2] for j in range(60)) for i in range(4000)]
+    file.write_text("\n".join([",".join(names), *rows]), encoding="utf-8")
+    lines = [f"{name},categorical,a|b" for name in names]
+    book.write_text("\n".join(["name,kind,categories", *lines]), encoding="utf-8")
+    with house.server(tmp_path) as address:
+        found = house.visitor(chrome, address, viewport={"width": 1360, "height": 900})
+        page = found.open()
+        go(page, "Data")
+        page.locator(".st-key-upload input[type=file]").set_input_files(file)
+        expect(page.get_by_text("Attached: wide.csv")).to_be_visible(timeout=house.PATIENCE)
+        settle(page)
+        page.get_by_role("button", name="Import a codebook").click()
+        page.locator(".st-key-codebook input[type=file]").set_input_files(book)
+        expect(page.get_by_text("declarations of 60 columns were taken")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.get_by_role("textbox", name="Name these people").fill("sixty questions")
+        page.get_by_role("textbox", name="Name these people").press("Enter")
+        settle(page)
+        tick(page, "public_domain")
+        press(page, "confirm_schema", "Confirmed.")
+        go(page, "Roles")
+        page.get_by_role("radiogroup", name="q00").get_by_role("radio").nth(0).click()
+        settle(page)
+        page.get_by_role("radiogroup", name="q01").get_by_role("radio").nth(1).click()
+        settle(page)
+        press(page, "save_roles", "Roles are saved")
+        go(page, "Budget")
+        press(page, "apply_plan", "The plan is applied")
+        go(page, "Tree")
+        page.locator(".st-key-release_tree button:visible").click()
+        expect(page.get_by_text(re.compile(r"^Step \d+:")).first).to_be_visible(
+            timeout=house.PATIENCE
+        )
+        page.locator(".st-key-cancel_job button:visible").first.click()
+        expect(page.get_by_text(re.compile("partial|The tree as it grew")).first).to_be_visible(
+            timeout=house.PATIENCE
+        )
+        settle(page)
+        assert charges(page) == 1
+        found.context.close()

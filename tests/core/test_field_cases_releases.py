@@ -68,7 +68,8 @@ def test_f05_with_declared_bounds_every_value_runs_with_the_same_messages(tmp_pa
         data = balances(tmp_path, odd)
         capsys.readouterr()
         out = release(path, data, tmp_path / "out")
-        told.add(tuple(capsys.readouterr()))
+        lines = capsys.readouterr().err.splitlines()
+        told.add(tuple(line for line in lines if "is new" not in line))  # said once a population
         numbers = pd.to_numeric(out.synthetic["balance"], errors="raise").dropna()
         assert numbers.between(-2000, 2000).all()
         # At this rho the noise is zero: one row more, in the cell that the rule says.

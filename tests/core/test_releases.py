@@ -135,7 +135,7 @@ def test_the_statement_says_what_a_reader_must_know():
         "adding or removing one unit",
         "at most 2 rows each, enforced",
         "data-dependent domain",
-        "guesses right at most 3.5 times in 100",
+        "guesses right at most 3.51 times in 100",
         "people &#60;b&#62;",
         "forfeited",
     ):

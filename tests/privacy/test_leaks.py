@@ -1,8 +1,4 @@
-"""Planted values that must leave no trace: in files, database, logs, messages and representations.
-
-Open findings of the audit are marked ``xfail(strict=True)``: mend one, and its test says so by
-passing; take the mark off then.
-"""
+"""Planted values that must leave no trace: in files, database, logs, messages and representations."""
 
 from __future__ import annotations
 
@@ -301,18 +297,7 @@ def test_no_complaint_about_a_file_quotes_a_cell(name, home, tmp_path, capsys):
     assert not list(home.glob("*.sqlite")) or not Ledger().populations() or not spends()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(strict=True, reason="the decoder's error holds the bytes"),
-        )
-        if name == "bytes.csv"
-        else name
-        for name in sorted(BAD_FILES)
-    ],
-)
+@pytest.mark.parametrize("name", sorted(BAD_FILES))
 def test_no_cause_of_a_complaint_holds_a_cell(name):
     with pytest.raises(JustitiaError) as caught:
         attach(plan(), read_for(plan(), BAD_FILES[name], name), Ledger("sqlite://"))
@@ -438,7 +423,7 @@ def test_the_table_and_the_attempt_change_the_id_and_free_settings_do_not():
     assert request_id(free, "t") == request_id(plan(), "t")
 
 
-# -- open findings ---------------------------------------------------------------------------
+# -- findings of an audit, mended ------------------------------------------------------------
 
 GUESSES = {
     "decimal": (b'pay,sex,note\n"1,500",f,x\n' + b'"1,500",f,x\n' * 20, b'7,f,"3,14"\n'),
@@ -446,7 +431,6 @@ GUESSES = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="one row decides how all rows are read, and no flag says so")
 @pytest.mark.parametrize("guess", sorted(GUESSES))
 def test_no_row_decides_how_the_other_rows_are_read(guess):
     schema = Schema(
@@ -468,7 +452,6 @@ def test_no_row_decides_how_the_other_rows_are_read(guess):
     assert np.abs(counts[0] - counts[1]).sum() <= 1
 
 
-@pytest.mark.xfail(strict=True, reason="plan.toml repeats what was read off ignored columns")
 def test_suggestions_for_ignored_columns_stay_out_of_the_bundle(home, tmp_path):
     data = write(tmp_path / "data", "csv")
     seen = replace(SCHEMA["illness"], categories=("cold", "canary-illness"), data_dependent=True)
@@ -492,7 +475,6 @@ def small_tree(grant):
     return release_tree(grant, SMALL.select(("sex", "job")), SMALL_ROLES)
 
 
-@pytest.mark.xfail(strict=True, reason="n is published although a person without an id changes it")
 def test_the_row_count_of_persons_is_not_public_when_ids_can_be_missing():
     unit = Unit(1, "person")
     rows = ["a,f,cook", "b,m,clerk", ",f,cook"]
@@ -507,7 +489,6 @@ def test_the_row_count_of_persons_is_not_public_when_ids_can_be_missing():
         return  # the pair of relation and unit is refused, or the count is not given out
 
 
-@pytest.mark.xfail(strict=True, reason="attach() drops the id column's declaration before coding")
 def test_declared_missing_markers_of_the_id_column_are_heeded():
     schema = Schema(
         (replace(SMALL["person"], missing_markers=("", "NA")), SMALL["sex"], SMALL["job"])
@@ -523,19 +504,16 @@ def test_declared_missing_markers_of_the_id_column_are_heeded():
     assert counts[0].sum() == 1
 
 
-@pytest.mark.xfail(strict=True, reason="the decimal sign changes the cells but not the request id")
 def test_the_decimal_sign_enters_the_request_id():
     point, comma = (plan(reading=ReadingPlan(decimal=sign)) for sign in ".,")
     assert request_id(point, "t") != request_id(comma, "t")
 
 
-@pytest.mark.xfail(strict=True, reason="exit 2 promises that nothing was spent")
 @pytest.mark.parametrize("error", [SchemaError("no"), LedgerError("no")], ids=["schema", "ledger"])
 def test_any_failure_after_the_charge_exits_with_4(error, home, tmp_path, monkeypatch):
     assert failing_run(tmp_path, monkeypatch, error) == 4
 
 
-@pytest.mark.xfail(strict=True, reason="exit 2, and the charge stays open while the process lives")
 def test_a_release_that_cannot_be_stored_is_spent_without_a_result(home, tmp_path, monkeypatch):
     def finish(self, *arguments):
         raise LedgerError("the disk is full")
@@ -549,7 +527,6 @@ def test_a_release_that_cannot_be_stored_is_spent_without_a_result(home, tmp_pat
     assert spend.state is SpendState.NO_RESULT
 
 
-@pytest.mark.xfail(strict=True, reason="the error's cause is chained, and a traceback prints it")
 def test_no_traceback_of_a_failed_measurement_holds_a_value(home, tmp_path, monkeypatch):
     monkeypatch.setattr(InMemorySource, "each_count", broken(ValueError("canary-id")))
     data = write(tmp_path / "data", "csv")
@@ -559,7 +536,6 @@ def test_no_traceback_of_a_failed_measurement_holds_a_value(home, tmp_path, monk
     assert not needles_in("".join(map(repr, chain(caught.value))).encode())
 
 
-@pytest.mark.xfail(strict=True, reason="how long measuring took grows with the protected row count")
 def test_no_published_file_says_how_long_measuring_took(home, tmp_path):
     data = write(tmp_path / "data", "csv")
     (tmp_path / "plan.toml").write_text(plan().to_toml())
@@ -568,7 +544,6 @@ def test_no_published_file_says_how_long_measuring_took(home, tmp_path):
     assert not (spend.get("finished_at") and spend.get("charged_at"))
 
 
-@pytest.mark.xfail(strict=True, reason="one missing cell changes a published column type")
 def test_the_types_of_the_synthetic_parquet_do_not_depend_on_a_row(home, tmp_path):
     import pyarrow.parquet as pq
 
@@ -586,7 +561,6 @@ def test_the_types_of_the_synthetic_parquet_do_not_depend_on_a_row(home, tmp_pat
     assert types[0] == types[1]
 
 
-@pytest.mark.xfail(strict=True, reason="a replay does not compare the release with its charge")
 def test_a_replay_refuses_the_release_of_another_charge(home, tmp_path):
     import sqlite3
 
@@ -674,7 +648,6 @@ def published(tmp_path_factory):
     return dict(done.derived.files)
 
 
-@pytest.mark.xfail(strict=True, reason="verify() does not compare this with the release")
 @pytest.mark.parametrize("lie", sorted(LIES))
 def test_no_document_of_a_bundle_can_contradict_its_release(lie, published):
     files = dict(published)

@@ -483,20 +483,20 @@ class TestPersons:
         )
         assert 60 < both < 140  # a sixth of the pairs, 100 +- 4.4 sd; a third if drawn as a block
 
-    def test_rows_without_an_id_are_one_person(self):
+    def test_rows_without_an_id_are_left_out(self):
         rows = [("", "a"), ("  ", "b"), ("", "c"), ("ann", "d")]
-        assert len(self.kept(rows)) == 3
+        assert self.kept(rows) == ["d"]
         schema = Schema(
             (*self.schema.columns, Column("person", Kind.IDENTIFIER, missing_markers=("?",)))
         )
         table = self.table([("?", "a"), ("", "b"), ("?", "c")])
-        assert encode(table, schema, unit=Unit(1, "person"), key=b"k").rows == 1
+        assert encode(table, schema, unit=Unit(1, "person"), key=b"k").rows == 0
 
     def test_ids_are_compared_after_stripping_and_across_types(self):
         assert len(self.kept([("7", "a"), (" 7", "b"), ("7 ", "c")])) == 2
         frame = pd.DataFrame({"person": [7, 7.0, "7", None], "visit": list("abcd")})
         table = RawTable(frame, "visits", ReadingReport("excel"))
-        assert encode(table, self.schema, unit=Unit(1, "person"), key=b"k").rows == 2
+        assert encode(table, self.schema, unit=Unit(1, "person"), key=b"k").rows == 1
 
     def test_the_column_must_be_there(self):
         with pytest.raises(
@@ -553,10 +553,12 @@ class TestBeyondTheCalendar:
             label = Column("t", Kind.CATEGORICAL, categories=("a",))
             number = Column("t", Kind.INTEGER, lower=0, upper=1)
             for declared in (column, label, number):
-                coded = encode(table, Schema((declared,)), unit=Unit(9, "t"), key=b"k")
+                coded = encode(table, Schema((declared,)))
                 missing = coded.codes["t"] == declared.missing_code
                 empty = [value is None for value in values]
                 assert declared is number or missing.tolist() == empty
+        persons = encode(table, Schema((column,)), unit=Unit(9, "t"), key=b"k")
+        assert persons.rows == sum(value is not None for value in values)
         suggested = suggest_schema(table).schema
         assert encode(table, suggested).rows == len(values)
 
