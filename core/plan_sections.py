@@ -1,0 +1,138 @@
+"""The sections of a plan as value types; each refuses what cannot be meant."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from core.errors import PlanError
+from core.privci.structures import STRUCTURES
+from core.releases import Relation, Unit
+
+ENGINES = ("auto", "exact", "entropic", "mbi")
+#: Forms in which the synthetic table can be written.
+FORMS = ("csv", "parquet", "spreadsheet")
+THIRDS = (Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+
+
+@dataclass(frozen=True)
+class PopulationPlan:
+    """Whom the rows are about, and the terms of their ledger.
+
+    Attributes
+    ----------
+    name
+        The steward's name for the population; all its tables share one ledger.
+    relation, unit
+        Neighbouring relation and unit of protection, fixed when the ledger is made.
+    cap
+        The most that may ever be spent, in rho.
+    delta
+        For display as epsilon only; rho is the promise.
+    expected_rows
+        A public guess at the number of rows, for forecasts and warnings.
+    """
+
+    name: str
+    relation: Relation = Relation.ADD_REMOVE
+    unit: Unit = field(default_factory=Unit)
+    cap: Fraction = Fraction(1)
+    delta: float = 1e-9
+    expected_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty name and a delta that is no probability."""
+        # One name, one ledger: no second cap through a blank or another form of an accent.
+        object.__setattr__(self, "name", unicodedata.normalize("NFC", self.name).strip())
+        if not self.name:
+            raise PlanError("population: give it a name, such as 'applicants 2026'")
+        if not 0 < self.delta < 1:
+            raise PlanError("population: delta must lie strictly between 0 and 1")
+        if self.unit.rows < 1:
+            raise PlanError("population: unit_rows must be a whole number of at least 1")
+        persons = self.unit.rows > 1 or self.unit.person_column is not None
+        if self.relation is Relation.REPLACE_ONE and persons:
+            raise PlanError(
+                "population: with persons as units the row count is private, so that replace_one "
+                "does not fit; choose add_remove"
+            )
+        if self.expected_rows is not None and self.expected_rows < 1:
+            raise PlanError("population: expected_rows must be at least 1, or left out")
+
+
+@dataclass(frozen=True)
+class ReadingPlan:
+    """How to read the file where its own marks do not say.
+
+    Attributes
+    ----------
+    delimiter, encoding, decimal, sheet, formula_guard
+        See :func:`core.private.reading.read_table`.
+    rename
+        Names as found (repeated and empty ones: as proposed), and the names as declared.
+    day_numbers
+        Excel: date columns whose plain numbers are day numbers.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    sheet: str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    day_numbers: tuple[str, ...] = ()
+    formula_guard: bool | None = None
+
+
+@dataclass(frozen=True)
+class TreePlan:
+    """The paid part of PrivCI: price, structure, and shares of the three steps."""
+
+    rho: Fraction
+    structure: str = "privci"
+    split: tuple[Fraction, Fraction, Fraction] = THIRDS
+
+    def __post_init__(self) -> None:
+        """Refuse unknown structures and impossible splits."""
+        if self.structure not in STRUCTURES:
+            raise PlanError(f"tree: structure must be one of {', '.join(STRUCTURES)}")
+        if len(self.split) != 3 or any(part <= 0 for part in self.split):
+            raise PlanError("tree: split needs three positive shares (one-way, selection, two-way)")
+        if sum(self.split) != 1:
+            total = sum(self.split)
+            object.__setattr__(self, "split", tuple(part / total for part in self.split))
+
+
+@dataclass(frozen=True)
+class SyntheticPlan:
+    """The free part: rows to draw (``None``: the noisy total), engine, seed, and file forms.
+
+    ``types`` declares Arrow types of Parquet columns, by column; others get their natural type.
+    """
+
+    rows: int | None = None
+    engine: str = "auto"
+    seed: int = 0
+    files: tuple[str, ...] = ("csv",)
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse unknown engines and forms, and negative sizes."""
+        if "csv" not in self.files or not set(self.files) <= set(FORMS):
+            raise PlanError(f"synthetic: files lists some of {', '.join(FORMS)}, and always csv")
+        if self.engine not in ENGINES:
+            raise PlanError(f"synthetic: engine must be one of {', '.join(ENGINES)}")
+        if self.rows is not None and not 0 <= self.rows <= 100_000_000:
+            raise PlanError("synthetic: rows must lie between 0 and 100,000,000, or be left out")
+        if self.seed < 0:
+            raise PlanError("synthetic: seed must be a whole number of at least 0")
+
+
+@dataclass(frozen=True)
+class DemoOrigin:
+    """Which embedded demo table the plan was written for."""
+
+    name: str
+    rows: int
+    seed: int
