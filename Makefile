@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8501
+JOBS   ?= 2
 
 .PHONY: start test check setup setup-dev screenshots clean
 
@@ -10,7 +11,7 @@ start: $(VENV)/.installed
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 test: check
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ Checks read the schema, the recoding and the reference, which are public; never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +31,10 @@ def check_cliques(
     _check_cells(sizes, cliques)
 
 
-def _check_cells(sizes: Mapping[str, int], cliques: Iterable[tuple[str, ...]]) -> None:
+def _check_cells(sizes: Mapping[str, int], cliques: Sequence[tuple[str, ...]]) -> None:
+    most = max((len(clique) for clique in cliques), default=0)
+    if max(sizes.values(), default=1) ** most <= MAXIMUM_TABLE_CELLS:
+        return  # no table of this order can be too large: hundreds of rounds ask this
     for clique in cliques:
         cells = 1
         for name in clique:
@@ -58,11 +61,11 @@ def check_pairs(
             raise SchemaError(f"column {name!r}: the shares of a reference sum to about 1")
     if not np.isfinite(reference.total) or abs(reference.total) >= 2.0**40:
         raise SchemaError("the reference needs a finite total")
-    pairs = tuple((a, b) for a, b in candidates)
+    pairs = tuple(candidates)
     if not pairs:
         raise SchemaError("a selection needs at least one candidate pair")
     for a, b in pairs:
-        if not (a < b and a in reference.shares and b in reference.shares):
+        if not (a < b and a in sizes and b in sizes):
             raise SchemaError(f"({a!r}, {b!r}) is no sorted pair of the reference's columns")
     _check_cells(sizes, pairs)
     return pairs

@@ -136,6 +136,11 @@ class ConstraintFilter:
         apart = self._component[:, None] != self._component[None, :]
         return tuple(self._pairs(self._upper & apart & ~self._forbidden))
 
+    def count(self) -> int:
+        """Number of candidates."""
+        apart = self._component[:, None] != self._component[None, :]
+        return int(np.count_nonzero(self._upper & apart & ~self._forbidden))
+
     def why(self, one: str, other: str) -> ForbiddenPair | None:
         """Why a constraint forbids the pair, or None (a cycle alone is no reason)."""
         u, v = sorted((self._index[one], self._index[other]))
@@ -210,8 +215,8 @@ class ConstraintFilter:
 
     def _pairs(self, mask: BoolArray) -> Iterator[Pair]:
         rows, columns = np.nonzero(mask)
-        for u, v in zip(rows.tolist(), columns.tolist(), strict=True):
-            yield self.names[u], self.names[v]
+        names = self.names
+        return zip((names[u] for u in rows), (names[v] for v in columns), strict=True)
 
     def _explain_all(self, mask: BoolArray) -> tuple[ForbiddenPair, ...]:
         chains: dict[tuple[int, bool], dict[int, int | None]] = {}

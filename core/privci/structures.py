@@ -94,7 +94,7 @@ def rounds(structure: str, columns: Sequence[str], constraints: Sequence[Constra
 
 def record(index: int, pair: Pair, rows: ConstraintFilter) -> SelectionStep:
     """Join a pair and write the step down."""
-    candidates = len(rows.candidates())
+    candidates = rows.count()
     forbidden = rows.join(*pair)
     return SelectionStep(index, pair, candidates, rows.components, forbidden)
 
