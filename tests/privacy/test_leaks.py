@@ -1,4 +1,4 @@
-"""Planted values that must leave no trace: in files, database, logs, messages and representations."""
+"""Planted values that must leave no trace in files, database, logs, messages and reprs."""
 
 from __future__ import annotations
 
