@@ -11,8 +11,7 @@ from core import demo, starting
 from core.attachment import attach, attach_simulated, request_id
 from core.errors import JustitiaError, ReadingError
 from core.plan import Plan, SyntheticPlan
-from core.private.raw import HeaderError
-from core.private.reading import read_table
+from core.private.reading import HeaderError, read_table
 from core.private.vault import Vault
 from core.privci.structures import STRUCTURES
 from core.protocols import Progress
@@ -111,6 +110,8 @@ def release_tree(project: Project) -> Run:
         raise ReadingError("the plan is not complete; nothing was spent")
     attached = attach(plan, rows_of(project), house.ledger())
     identity = request_id(plan, attached.table_id, project.attempt)
+    for note in attached.notes:
+        project.say(note)
     run = Run(identity, plan.to_toml(), project.table_label, attached.table_id)
     others = tuple(known for known in project.runs if known.request_id != identity)
     project.change(runs=(*others, run))

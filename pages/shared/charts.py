@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from pages.shared.money import Curve
 from pages.shared.palette import FONT, ink
 
 CHART = {"displayModeBar": False, "scrollZoom": False}
@@ -53,28 +54,22 @@ def budget_bar(spent: float, now: float, rest: float, theme: str) -> go.Figure:
     return figure
 
 
-def error_curve(
-    budgets: Sequence[float],
-    noise: Sequence[float],
-    persons: Sequence[float] | None,
-    chosen: float,
-    theme: str,
-) -> go.Figure:
+def error_curve(curve: Curve, chosen: float, theme: str) -> go.Figure:
     """Noise of a pair's cell against the budget, beside the persons in a typical cell."""
     colours = ink(theme)
     figure = go.Figure()
     figure.add_scatter(
-        x=list(budgets),
-        y=list(noise),
+        x=list(curve.budgets),
+        y=list(curve.noise),
         mode="lines",
         name="noise of a cell (±)",
         line={"color": colours.accent, "width": 3},
         hovertemplate="ρ = %{x:.4g}: ± %{y:.3g}<extra></extra>",
     )
-    if persons is not None:
+    if curve.persons is not None:
         figure.add_scatter(
-            x=list(budgets),
-            y=list(persons),
+            x=list(curve.budgets),
+            y=list(curve.persons),
             mode="lines",
             name="persons in a typical cell",
             line={"color": colours.soft, "width": 2, "dash": "dash"},

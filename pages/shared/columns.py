@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from core.schema import DATE_UNITS, EXCLUDED_KINDS, LABELLED_KINDS, Kind
-from pages.shared.declare import FIELDS, KIND_WORDS, OWN_CELL, problem
+from pages.shared.declare import FIELDS, KIND_WORDS, OWN_CELL, column_of, problem
 from pages.shared.network import plain
 from pages.shared.project import Project
 
@@ -47,12 +48,10 @@ def _line(project: Project, index: int) -> None:
         with kind:
             _select(project, index, "kind", KINDS, f"What {row['name']} holds")
         chosen = row["kind"]
-        if chosen in EXCLUDED_KINDS:
-            domain.caption("Left out of every release.")
-        elif chosen in LABELLED_KINDS:
+        if chosen in LABELLED_KINDS:
             with domain:
                 _text(project, index, "categories", "low | middle | high")
-        elif chosen:
+        elif chosen and chosen not in EXCLUDED_KINDS:
             lower, upper = domain.columns(2)
             example = ("2000-01-01", "2030-12-31") if chosen == Kind.DATE else ("0", "100")
             with lower:
@@ -67,9 +66,18 @@ def _line(project: Project, index: int) -> None:
         if chosen and chosen not in EXCLUDED_KINDS:
             with missing:
                 _text(project, index, "missing", OWN_CELL)
-        wrong = problem(row) if chosen else None
-        if wrong:
-            st.markdown(f":material/error: :orange[{plain(wrong)}]")
+        st.caption(_verdict(row))  # always one line, so that nothing moves under the pointer
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """What a line amounts to: cells, or what is wrong with it."""
+    if not row["kind"]:
+        return "Not declared yet."
+    wrong = problem(row)
+    if wrong:
+        return f":material/error: :orange[{plain(wrong)}]"
+    column = column_of(row)
+    return f"{column.size} cells" if column.is_modelled else "Left out of every release."
 
 
 def _select(project: Project, index: int, field: str, options: tuple[str, ...], label: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.errors import JustitiaError, SchemaError
+from core.private.reading import preview
 from core.roles import Role, Roles
 from core.schema import Schema
 from pages.shared import actions, house
@@ -66,6 +67,28 @@ def _names(project: Project, file: st.typing.UploadedFile) -> None:
     st.button(
         main("Take the file with these names", "check"), key="take", type="primary", on_click=take
     )
+
+
+def private_workspace(project: Project) -> None:
+    """The first rows, for the steward's eyes, only when asked for and plainly marked."""
+    if not actions.has_rows(project):
+        return
+    if not st.toggle(
+        "Show the first rows (private workspace)",
+        key="show_rows",
+        help="For your eyes: raw values, straight from the file. Do not share this view.",
+    ):
+        return
+    with st.container(border=True, key="private_workspace"):
+        st.markdown(
+            ":material/visibility_lock: **Private workspace.** Raw values, not protected by "
+            "anything. Nothing of this enters a release or leaves this page."
+        )
+        st.dataframe(
+            preview(actions.rows_of(project), rows=20),
+            hide_index=True,
+            alt="First rows of the table, private workspace",
+        )
 
 
 def take_declarations(project: Project, found: Schema, source: str) -> None:

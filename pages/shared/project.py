@@ -75,6 +75,8 @@ class Project:
         Name, purpose and date of the sign-off, by bundle hash.
     releases, derived
         Caches of stored releases and of what follows from them for free (session only).
+    watching, drawn
+        Which release this session watches grow, and how many edges are shown (session only).
     notes, problem
         Sentences to show once, on the next page that is drawn.
     base
@@ -108,6 +110,8 @@ class Project:
     sign_off: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: dict[str, TreeRelease] = field(default_factory=dict, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, repr=False)
+    watching: str = ""
+    drawn: int = 0
     notes: tuple[str, ...] = ()
     base: tuple[Mapping[str, Any], ...] | None = field(default=None, repr=False)
     problem: str = ""

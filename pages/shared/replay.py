@@ -8,20 +8,34 @@ from core.releases import SelectionStep, TreeRelease
 from core.roles import Roles
 from pages.shared import network, pictures
 from pages.shared.explorer import standalone
-from pages.shared.jobs import Job
+from pages.shared.jobs import Job, JobState
 from pages.shared.network import plain
+from pages.shared.project import Project
 from pages.shared.strength import strengths
 
 SECONDS = 0.9
+#: About how many pictures the growing tree is shown in.
+LOOKS_AT_MOST = 16
 
 
-def live(job: Job, names: tuple[str, ...], roles: Roles) -> None:
-    """Edges that were drawn so far, while the job runs."""
-    steps = [detail for _, detail in job.events if isinstance(detail, SelectionStep)]
-    edges = [step.chosen for step in steps]
-    pictures.show(names, roles, edges, key="live_tree")
-    if steps:
-        st.markdown(f"Step {len(steps)}: {network.sentence(steps[-1])}")
+def live(job: Job, project: Project, names: tuple[str, ...], roles: Roles) -> bool:
+    """Edges as they were drawn, a few at a time; false once all of them are shown.
+
+    The job may be faster than eyes: the picture then follows at its own pace.
+    """
+    chosen = [detail for _, detail in job.events if isinstance(detail, SelectionStep)]
+    steps = chosen[: project.drawn]
+    constraint = roles.constraints[0] if roles.constraints else None
+    pictures.show(
+        names, roles, [step.chosen for step in steps], key="live_tree", constraint=constraint
+    )
+    st.markdown(
+        f"Step {len(steps)}: {network.sentence(steps[-1])}"
+        if steps
+        else "Every column stands alone; the first edge is being chosen."
+    )
+    project.drawn = min(project.drawn + max(1, len(names) // LOOKS_AT_MOST), len(chosen))
+    return len(steps) < len(chosen) and job.state is not JobState.FAILED
 
 
 def replay(release: TreeRelease, key: str) -> None:
@@ -49,10 +63,13 @@ def _toggle(slider: str, playing: str, last: int) -> None:
     st.session_state[playing] = on
     if on and st.session_state[slider] >= last:
         st.session_state[slider] = 0
+    st.rerun()  # the whole page: only that gives the fragment its clock, or takes it away
 
 
 def _stop(playing: str) -> None:
-    st.session_state[playing] = False
+    if st.session_state.get(playing):
+        st.session_state[playing] = False
+        st.rerun()
 
 
 def _controls(release: TreeRelease, key: str) -> None:

@@ -16,7 +16,7 @@ from pages.shared.jobs import Job, JobState, desk
 from pages.shared.network import plain
 from pages.shared.project import Project, Run
 
-POLL_SECONDS = 0.7
+POLL_SECONDS = 0.4
 #: Width of running text in pixels: about 80 characters.
 TEXT = 720
 
@@ -122,7 +122,7 @@ def job_panel(
     identity: str,
     *,
     cancel: str,
-    picture: Callable[[Job], None] | None = None,
+    picture: Callable[[Job], bool] | None = None,
 ) -> None:
     """Watch a job: steps, progress, place in the queue, Cancel; the page reruns when it ends.
 
@@ -133,28 +133,28 @@ def job_panel(
     cancel
         What Cancel means for the money, in one sentence.
     picture
-        Draws what came so far.
+        Draws what came so far; false once it has nothing more to show.
     """
 
     @st.fragment(run_every=POLL_SECONDS)
     def watch() -> None:
         job = desk().find(identity)
-        if job is None or not job.active:
+        if job is None:
             st.rerun()
-            return
         with st.container(border=True, key="job"):
             _job_words(job)
-            st.button(
-                "Cancelling…" if job.cancelling else "Cancel",
-                key="cancel_job",
-                icon=":material/stop_circle:",
-                on_click=job.cancel,
-                disabled=job.cancelling,
-                help=cancel,
-            )
-            st.caption(cancel)
-            if picture is not None:
-                picture(job)
+            if job.active:
+                st.button(
+                    "Cancelling…" if job.cancelling else "Cancel",
+                    key="cancel_job",
+                    icon=":material/stop_circle:",
+                    on_click=job.cancel,
+                    disabled=job.cancelling,
+                )
+                st.caption(cancel)
+            more = picture(job) if picture is not None else False
+        if not job.active and not more:
+            st.rerun()
 
     watch()
 
@@ -164,6 +164,9 @@ def _job_words(job: Job) -> None:
         ahead = desk().ahead(job.identity)
         place = "next in the queue" if ahead == 0 else f"{ahead} before it in the queue"
         st.progress(0.0, text=f"{job.title}: waiting, {place}")
+        return
+    if not job.active:
+        st.progress(1.0, text=f"{job.title}: measured; the edges in the order of choice")
         return
     share = min(job.done / job.total, 1.0) if job.total else 0.0
     count = f" ({job.done} of {job.total})" if job.total else ""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import streamlit as st
 
 from core.errors import JustitiaError
-from core.forecast import Verdict, forecast
+from core.forecast import Verdict
 from core.plan import TreePlan
-from core.private.zcdp import as_rho, epsilon, format_rho
 from core.statement import guessing_sentence
-from pages.shared import charts, guards
+from pages.shared import charts, guards, money
 from pages.shared import project as state
+from pages.shared.money import epsilon, format_rho
 from pages.shared.network import plain
 from pages.shared.shares import move
 from pages.shared.widgets import account, head, main, theme
@@ -28,14 +26,10 @@ guards.require(project, "roles")
 population, schema, roles = project.population, project.schema, project.roles
 assert population is not None and schema is not None and roles is not None  # noqa: PT018
 found = account(project)
-cap, spent = (population.cap, Fraction(0)) if found is None else (found[0].cap, found[1])
+cap = population.cap if found is None else found[0].cap
+spent = cap - cap if found is None else found[1]
 left = cap - spent
 
-LADDER = [
-    str(Fraction(digit) * Fraction(10) ** power)
-    for power in range(-3, 2)
-    for digit in (1, Fraction(3, 2), 2, 3, 5, 7)
-]
 PARTS = ("One-way tables", "Choosing the edges", "Two-way tables")
 PART_HELP = (
     "Counts of every single column.",
@@ -58,16 +52,14 @@ if left <= 0:
 
 draft = project.tree_draft
 if draft is None:
-    draft = project.tree or TreePlan(min(left, cap / 4))
+    draft = project.tree or money.first_plan(left, cap)
     project.tree_draft = draft
-options = [text for text in LADDER if Fraction(text) < left] + [str(left)]
 chosen = draft.rho if draft.rho <= left else left
-if str(chosen) not in options:
-    options = sorted({*options, str(chosen)}, key=Fraction)
+options = money.steps(left, chosen)
 
 
 def set_rho() -> None:
-    project.change_draft(rho=Fraction(st.session_state["rho"]))
+    project.change_draft(rho=money.typed(st.session_state["rho"], left))
 
 
 def type_rho() -> None:
@@ -75,12 +67,9 @@ def type_rho() -> None:
     if not text:
         return
     try:
-        wanted = as_rho(text)
+        wanted = money.typed(text, left)
     except JustitiaError as error:
         project.problem = str(error)
-        return
-    if wanted > left:
-        project.problem = f"ρ = {text} is more than what is left, {format_rho(left)}"
         return
     project.change_draft(rho=wanted)
     st.session_state["rho_text"] = ""
@@ -91,7 +80,7 @@ def set_structure() -> None:
 
 
 def set_share(index: int) -> None:
-    wanted = Fraction(st.session_state[f"share_{index}"], 100)
+    wanted = money.percent(st.session_state[f"share_{index}"])
     locked = [bool(st.session_state.get(f"lock_{i}")) for i in range(3)]
     assert project.tree_draft is not None
     project.change_draft(split=move(project.tree_draft.split, locked, index, wanted))
@@ -107,7 +96,7 @@ with settings:
         "ρ of this release",
         options,
         key="rho",
-        format_func=lambda text: format_rho(Fraction(text)),
+        format_func=money.words,
         on_change=set_rho,
     )
     st.markdown(
@@ -164,16 +153,7 @@ with settings:
 
 with effect:
     try:
-        outlook = forecast(
-            schema,
-            roles,
-            chosen,
-            structure=draft.structure,
-            split=draft.split,
-            relation=population.relation,
-            unit=population.unit,
-            expected_rows=population.expected_rows,
-        )
+        outlook = money.outlook(project, draft, chosen)
     except JustitiaError as error:
         st.error(plain(str(error)), title="This cannot be released")
         st.stop()
@@ -189,36 +169,15 @@ with effect:
         st.markdown(plain(sentence))
     for advice in outlook.suggestions:
         st.markdown(f":material/lightbulb: {plain(advice)}")
-    if len(project.released_names) <= 40:
-        ladder = [Fraction(text) for text in options]
-        points = [
-            forecast(
-                schema,
-                roles,
-                rho,
-                structure=draft.structure,
-                split=draft.split,
-                relation=population.relation,
-                unit=population.unit,
-                expected_rows=population.expected_rows,
-            )
-            for rho in ladder
-        ]
-        if all(point.two_way_sigma is not None for point in points):
-            persons = [point.two_way_persons for point in points]
-            st.plotly_chart(
-                charts.error_curve(
-                    [float(rho) for rho in ladder],
-                    [point.two_way_sigma or 0.0 for point in points],
-                    None if None in persons else [value or 0.0 for value in persons],
-                    float(chosen),
-                    theme(),
-                ),
-                key="error_curve",
-                theme=None,
-                config=charts.CHART,
-                alt="Predicted noise of a cell for every budget",
-            )
+    curve = money.curve(project, draft, options)
+    if curve is not None:
+        st.plotly_chart(
+            charts.error_curve(curve, float(chosen), theme()),
+            key="error_curve",
+            theme=None,
+            config=charts.CHART,
+            alt="Predicted noise of a cell for every budget",
+        )
     st.caption(
         "Predicted from noise scales, domain sizes and the number of rows that you typed. The "
         "table is not looked at."

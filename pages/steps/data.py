@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.codebook import read_codebook
 from core.errors import JustitiaError
-from core.private.reading import preview
 from pages.shared import actions, confirm, guards, house
 from pages.shared import project as state
 from pages.shared.columns import edit_columns
@@ -88,21 +87,7 @@ for note in project.reading_notes:
 if not project.draft:
     guards.require(project, "draft")
 
-if actions.has_rows(project) and st.toggle(
-    "Show the first rows (private workspace)",
-    key="show_rows",
-    help="For your eyes: raw values, straight from the file. Do not share this view.",
-):
-    with st.container(border=True, key="private_workspace"):
-        st.markdown(
-            ":material/visibility_lock: **Private workspace.** Raw values, not protected by "
-            "anything. Nothing of this enters a release or leaves this page."
-        )
-        st.dataframe(
-            preview(actions.rows_of(project), rows=20),
-            hide_index=True,
-            alt="First rows of the table, private workspace",
-        )
+confirm.private_workspace(project)
 
 st.header("Columns", anchor=False)
 st.markdown(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import JustitiaError
-from core.private.zcdp import as_rho, epsilon, format_rho
 from pages.shared import books, guards, house, widgets
 from pages.shared import project as state
+from pages.shared.money import as_rho, epsilon, format_rho
 from pages.shared.network import plain
 
 project = state.current()

@@ -6,11 +6,11 @@ import streamlit as st
 
 from core.errors import JustitiaError
 from core.forecast import Verdict, forecast_of
-from core.private.ledger import SpendState
-from core.private.zcdp import epsilon, format_rho
+from core.roles import Roles
 from pages.shared import actions, confirm, guards, house, pictures, replay, widgets
 from pages.shared import project as state
-from pages.shared.jobs import desk
+from pages.shared.jobs import Job, desk
+from pages.shared.money import epsilon, format_rho
 from pages.shared.network import plain
 
 project = state.current()
@@ -46,30 +46,40 @@ def again() -> None:
         project.problem = f"{error} Nothing was spent."
 
 
+def watched(running: Job) -> bool:
+    """Draw the next edges; once all are shown the page goes on."""
+    more = replay.live(running, project, names, roles or Roles())
+    if not running.active and not more:
+        project.watching = ""
+    return more
+
+
 if project.problem:
     st.error(plain(project.problem), title="Not released")
     project.problem = ""
 
 # -- a job is running ------------------------------------------------------------------------
-if job is not None and job.active and roles is not None:
+if job is not None and roles is not None and (job.active or project.watching == job.identity):
+    if project.watching != job.identity:
+        project.watching, project.drawn = job.identity, 0
     widgets.job_panel(
         job.identity,
         cancel="Cancel keeps what was already measured; the whole charge stays spent.",
-        picture=lambda running: replay.live(running, names, roles),
+        picture=watched,
     )
     st.stop()
 
 widgets.job_ended(job)
 if run is not None:
     row = house.spend(run.request_id)
-    if row is not None and row.state is SpendState.NO_RESULT:
+    if row is not None and row.state is house.SpendState.NO_RESULT:
         st.error(
             f"ρ = {format_rho(row.rho)} was spent and there is no result"
             f"{': ' + plain(row.message) if row.message else ''}. The ledger keeps the charge. "
             "Earlier releases are unharmed; to try again, tick “spend again” below.",
             title="Spent, no result",
         )
-    elif row is not None and row.state is SpendState.CHARGED and job is None:
+    elif row is not None and row.state is house.SpendState.CHARGED and job is None:
         st.warning(
             "Another server process is measuring this release. Reload this page in a moment; "
             "nothing is charged twice.",
