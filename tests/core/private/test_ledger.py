@@ -49,19 +49,17 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def postgres_url():
-    """An empty PostgreSQL ledger."""
+    """An empty PostgreSQL database, one for each process that runs tests."""
     if POSTGRES not in os.environ:
         pytest.skip(f"no server: set {POSTGRES} to the URL that tests/postgres.sh start prints")
     import psycopg
 
     server = os.environ[POSTGRES].replace("postgresql+psycopg://", "postgresql://")
-    with psycopg.connect(server) as connection:
-        names = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'justitia_%'"
-        ).fetchall()
-        for (name,) in names:
-            connection.execute(f'DROP TABLE "{name}" CASCADE')
-    return os.environ[POSTGRES]
+    name = f"justitia_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        connection.execute(f'CREATE DATABASE "{name}"')
+    return f"{server.rpartition('/')[0]}/{name}"
 
 
 @pytest.fixture
