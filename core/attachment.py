@@ -20,6 +20,8 @@ from core.private.reading import RawTable, ReadingReport, read_table
 from core.private.source import InMemorySource
 from core.private.vault import Vault
 
+#: Owner of populations where nobody logs in.
+LOCAL_OWNER = "local"
 #: Decimal sign where a plan declares none.
 POINT = "."
 #: Attempts at one plan that are looked through for the latest; more is a mistake.
@@ -40,7 +42,7 @@ class Attached:
     notes: tuple[str, ...] = ()
 
 
-def population_of(plan: Plan, *, simulated: bool = False) -> Population:
+def population_of(plan: Plan, *, owner: str = LOCAL_OWNER, simulated: bool = False) -> Population:
     """The ledger's terms that a plan declares."""
     terms = plan.population
     return Population(
@@ -49,6 +51,7 @@ def population_of(plan: Plan, *, simulated: bool = False) -> Population:
         unit=terms.unit,
         cap=terms.cap,
         delta=terms.delta,
+        owner=owner,
         simulated=simulated,
         expected_rows=terms.expected_rows,
     )
@@ -114,8 +117,8 @@ def _check_declared(plan: Plan, report: ReadingReport) -> None:
             )
 
 
-def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
-    """Bring a table into the private room, under the plan's population.
+def attach(plan: Plan, raw: RawTable, ledger: Ledger, owner: str = LOCAL_OWNER) -> Attached:
+    """Bring a table into the private room, under the plan's population of this owner.
 
     Nothing is charged.  The fingerprint only recognises a table that was seen before.
 
@@ -129,7 +132,7 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
         The population exists with another relation or unit.
     """
     _check_declared(plan, raw.report)
-    wanted = population_of(plan)
+    wanted = population_of(plan, owner=owner)
     notes = []
     if all(known.name != wanted.name for known in ledger.populations(wanted.owner)):
         notes.append(
@@ -146,7 +149,7 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger) -> Attached:
             f"this table was attached before, to population {others[0]!r}: if these are the same "
             "people, use that name, so that their losses add up"
         )
-    table_id, seen = ledger.table_id(population.name, mark)
+    table_id, seen = ledger.table_id(population.name, mark, owner=owner)
     vault = Vault(InMemorySource(table), population, ledger)
     return Attached(vault, ledger, table_id, seen, tuple(notes))
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from core.artefacts import artefacts
 from core.attachment import (
+    LOCAL_OWNER,
     Attached,
     attach,
     attach_simulated,
@@ -178,13 +179,15 @@ def _settle(fail: Callable[[str], None], message: str) -> str:
     return ""
 
 
-def ledger_document(ledger: Ledger, population: str, identity: str) -> dict[str, Any]:
+def ledger_document(
+    ledger: Ledger, population: str, identity: str, owner: str = LOCAL_OWNER
+) -> dict[str, Any]:
     """Public account of a population up to and including one charge.
 
     Later charges are left out, so that a replay writes the same document.
     """
-    terms = ledger.population(population)
-    spends = list(ledger.spends(population))
+    terms = ledger.population(population, owner)
+    spends = list(ledger.spends(population, owner=owner))
     ids = [spend.request_id for spend in spends]
     upto = spends[: ids.index(identity) + 1]
     spent = sum((spend.rho for spend in upto), Fraction(0))
