@@ -6,11 +6,12 @@ import argparse
 import signal
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from core.errors import Cancelled, JustitiaError
+from core.errors import Cancelled, JustitiaError, PlanError
 
 if TYPE_CHECKING:
     from core.forecast import Forecast
@@ -25,9 +26,29 @@ EXAMPLES = """examples:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, like everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line and the exit code for bad input."""
+        self.exit(2, f"justitia: {message}; see python -m core --help\n")
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a name is needed")
+    return Path(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise argparse.ArgumentTypeError("a seed is a whole number of at least 0")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """Every command and option."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="python -m core",
         description="Release a sensitive table privately and fairly, without a browser.",
         epilog=EXAMPLES,
@@ -36,10 +57,10 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="write a demo table and a plan for it")
-    demo.add_argument("--out", required=True, type=Path, help="folder to write into")
+    demo.add_argument("--out", required=True, type=_folder, help="folder to write into")
     demo.add_argument("--name", default="hiring", help="hiring, lending or admissions")
     demo.add_argument("--rows", default=20_000, type=int, help="rows of the table")
-    demo.add_argument("--seed", default=0, type=int, help="seed of the demo's own randomness")
+    demo.add_argument("--seed", default=0, type=_seed, help="seed of the demo's own randomness")
 
     draft = commands.add_parser("draft", help="start a plan for your own table")
     draft.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
@@ -70,9 +91,9 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="perform a plan; a second run replays it for free")
     run.add_argument("plan", type=Path, help="plan file (TOML)")
     run.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
-    run.add_argument("--out", required=True, type=Path, help="folder to write into")
+    run.add_argument("--out", required=True, type=_folder, help="folder to write into")
     run.add_argument(
-        "--simulate", type=int, metavar="SEED", help="seeded noise: NOT PRIVATE, charges nothing"
+        "--simulate", type=_seed, metavar="SEED", help="seeded noise: NOT PRIVATE, charges nothing"
     )
     run.add_argument(
         "--allow-real-data",
@@ -87,6 +108,12 @@ def parser() -> argparse.ArgumentParser:
     ledger = commands.add_parser("ledger", help="list populations and what they spent")
     ledger.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
     ledger.add_argument("--population", help="only this one")
+    ledger.add_argument("--set-cap", metavar="RHO", help="change the cap of --population")
+    ledger.add_argument(
+        "--new-secret",
+        action="store_true",
+        help="replace a lost secret: tables seen before are not recognised any more",
+    )
 
     verify = commands.add_parser("verify", help="check a bundle's hashes and statement")
     verify.add_argument("bundle", type=Path, help="bundle.zip")
@@ -109,8 +136,22 @@ def main(arguments: list[str] | None = None) -> int:
     except JustitiaError as error:
         print(f"justitia: {' '.join(str(error).split())}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print(
+            "justitia: interrupted; 'python -m core ledger' tells whether anything was spent",
+            file=sys.stderr,
+        )
+        return 4
+    except ModuleNotFoundError as error:
+        print(
+            f"justitia: the package {error.name!r} is missing; run 'make setup' once and use "
+            ".venv/bin/python",
+            file=sys.stderr,
+        )
+        return 2
     except OSError as error:
-        print(f"justitia: {error.filename}: {error.strerror}", file=sys.stderr)
+        where = error.filename or "standard output"
+        print(f"justitia: {where}: {error.strerror}", file=sys.stderr)
         return 2
     except Exception as error:
         # No traceback: its lines may hold a value of the table.
@@ -170,17 +211,23 @@ def _forecast_lines(found: Forecast) -> list[str]:
     ]
 
 
-def _tell_forecast(found: Forecast) -> None:
+def _before_charge(stop: _Interrupt, quiet: bool, found: Forecast, notes: tuple[str, ...]) -> None:
+    if stop.asked:
+        raise PlanError("interrupted; nothing was spent")
+    if quiet:
+        return
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
     for line in _forecast_lines(found):
         print(line, file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
+    stop = _Interrupt()
+    previous = {name: signal.signal(name, stop.ask) for name in (signal.SIGINT, signal.SIGTERM)}
     from core.runner import run
     from core.statement import quality_flags
 
-    stop = _Interrupt()
-    previous = signal.signal(signal.SIGINT, stop.ask)
     try:
         result = run(
             options.plan,
@@ -191,11 +238,12 @@ def _run(options: argparse.Namespace) -> None:
             population=options.population,
             ledger_url=options.ledger,
             new_release=options.new_release,
-            before_charge=None if options.quiet else _tell_forecast,
+            before_charge=partial(_before_charge, stop, options.quiet),
             progress=stop.report if options.quiet else stop.tell,
         )
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for name, handler in previous.items():
+            signal.signal(name, handler)
     provenance = result.derived.release.provenance
     for note in result.notes:
         print(f"note: {note}", file=sys.stderr)
@@ -235,11 +283,19 @@ class _Interrupt:
 
 
 def _ledger(options: argparse.Namespace) -> None:
+    from core.private.fingerprint import renew_secret
     from core.private.ledger import Ledger
-    from core.private.zcdp import epsilon
+    from core.private.zcdp import as_rho, epsilon
     from core.statement import exact
 
     ledger = Ledger(options.ledger)
+    if options.new_secret:
+        renew_secret(ledger)
+        print("a new secret was made; back it up together with the ledger")
+    if options.set_cap is not None:
+        if options.population is None:
+            raise PlanError("--set-cap needs --population: whose cap is it?")
+        ledger.set_cap(options.population, as_rho(options.set_cap))
     populations = ledger.populations()
     if options.population is not None:
         populations = [ledger.population(options.population)]

@@ -19,6 +19,7 @@ from core.private.ledger import Ledger, Population
 from core.private.reading import RawTable, ReadingReport, read_table
 from core.private.source import InMemorySource
 from core.private.vault import Vault
+from core.private.zcdp import format_rho
 
 #: Owner of populations where nobody logs in.
 LOCAL_OWNER = "local"
@@ -133,12 +134,7 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger, owner: str = LOCAL_OWNER) 
     """
     _check_declared(plan, raw.report)
     wanted = population_of(plan, owner=owner)
-    notes = []
-    if all(known.name != wanted.name for known in ledger.populations(wanted.owner)):
-        notes.append(
-            f"population {wanted.name!r} is new: its ledger starts empty, with a cap of rho "
-            f"{wanted.cap}; the same people must always go by the same name"
-        )
+    notes = [_standing(ledger, wanted)]
     key = secret(ledger)
     table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
     population = ledger.create_population(wanted)
@@ -152,6 +148,27 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger, owner: str = LOCAL_OWNER) 
     table_id, seen = ledger.table_id(population.name, mark, owner=owner)
     vault = Vault(InMemorySource(table), population, ledger)
     return Attached(vault, ledger, table_id, seen, tuple(notes))
+
+
+def _standing(ledger: Ledger, wanted: Population) -> str:
+    """Where the population stands, for its owner's own screen."""
+    known = {found.name: found for found in ledger.populations(wanted.owner)}
+    if wanted.name not in known:
+        return (
+            f"population {wanted.name!r} is new: its ledger starts empty, with a cap of rho "
+            f"{format_rho(wanted.cap)}; the same people must always go by the same name"
+        )
+    cap = known[wanted.name].cap
+    spent = ledger.spent(wanted.name, owner=wanted.owner)
+    words = (
+        f"population {wanted.name!r} has spent rho {format_rho(spent)} of its cap {format_rho(cap)}"
+    )
+    if cap != wanted.cap:
+        words += (
+            f", which is the ledger's, not the plan's {format_rho(wanted.cap)}; to change it: "
+            "python -m core ledger --population NAME --set-cap RHO"
+        )
+    return words
 
 
 def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool = False) -> Attached:

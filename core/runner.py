@@ -6,8 +6,7 @@ table into the private room and never looks at it.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,16 +24,16 @@ from core.attachment import (
     read_for,
     request_id,
 )
-from core.bundle import bundle_bytes, file_name
+from core.bundle import bundle_bytes
 from core.errors import (
     Cancelled,
     JustitiaError,
     LedgerError,
-    PlanError,
     ReleaseError,
     SimulationError,
 )
 from core.forecast import Forecast, forecast_for
+from core.output import BUNDLE, output_folder, write_files
 from core.plan import Plan, read_plan
 from core.private.ledger import Ledger, Spend, SpendState
 from core.privci.certificate import Certificate, certificate
@@ -42,9 +41,12 @@ from core.privci.reconstruct import fit
 from core.privci.sample import Synthetic, synthesize
 from core.privci.select import release_tree
 from core.protocols import Progress
+from core.quality import misread_columns
 from core.releases import TreeRelease
 
 RELEASE_KIND = "TreeRelease"
+#: Seconds to wait for another process that measures the same release.
+PATIENCE = 600.0
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ def run(
     population: str | None = None,
     ledger_url: str | None = None,
     new_release: bool = False,
-    before_charge: Callable[[Forecast], None] | None = None,
+    before_charge: Callable[[Forecast, tuple[str, ...]], None] | None = None,
     progress: Progress | None = None,
 ) -> RunResult:
     """Perform every release in a plan and write the files; a second run replays them for free.
@@ -264,8 +266,8 @@ def run(
     new_release
         Spend again, on purpose, instead of replaying.
     before_charge
-        Called with the forecast, from public facts alone, just before something is spent (or
-        simulated); not for a replay.
+        Called just before something is spent (or simulated), not for a replay, with the forecast,
+        from public facts alone, and with notes on the population for its owner's screen.
 
     Raises
     ------
@@ -275,33 +277,70 @@ def run(
     plan = read_plan(plan_path)
     if population is not None:
         plan = replace(plan, population=replace(plan.population, name=population))
-    target = _writable(Path(out))
-    raw = read_for(plan, data)
-    if simulate is not None:
-        attached = attach_simulated(plan, raw, simulate, allow_real=allow_real_data)
-    else:
-        attached = attach(plan, raw, Ledger(ledger_url))
-    notes = (*raw.report.notes, *attached.notes)
-    del raw
-    attempt = max(latest_attempt(plan, attached) + int(new_release), 1)
-    identity = request_id(plan, attached.table_id, attempt)
-    if before_charge is not None and _affordable(attached, plan, identity):
-        before_charge(forecast_for(plan))
-    release, replayed = measure(attached, plan, identity, progress)
-    attached.vault.close()
-    if release.partial and not replayed:
-        raise _kept_in_part(plan)
+    with output_folder(Path(out), plan, (Path(plan_path), Path(data)), simulate is not None) as to:
+        raw = read_for(plan, data)
+        if simulate is not None:
+            attached = attach_simulated(plan, raw, simulate, allow_real=allow_real_data)
+        else:
+            attached = attach(plan, raw, Ledger(ledger_url))
+        notes = tuple(raw.report.notes)
+        del raw
+        attempt = max(latest_attempt(plan, attached) + int(new_release), 1)
+        identity = request_id(plan, attached.table_id, attempt)
+        if before_charge is not None and _affordable(attached, plan, identity):
+            before_charge(forecast_for(plan), attached.notes)
+        _wait_for_others(attached.ledger, identity)
+        release, replayed = measure(attached, plan, identity, progress)
+        attached.vault.close()
+        if release.partial and not replayed:
+            raise _kept_in_part(plan)
+        derived = _derived(plan, release, attached, identity, progress)
+        files = {**derived.files, BUNDLE: derived.bundle}
+        paths = write_files(files, to, release.provenance.simulated)
+    return RunResult(derived, paths, identity, replayed, (*notes, *_warnings(release)))
+
+
+def _wait_for_others(ledger: Ledger, identity: str) -> None:
+    """Wait while another process measures this very release, as long as it lives."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        spend = ledger.spend(identity)
+        if spend is None or spend.state is not SpendState.CHARGED:
+            return
+        time.sleep(0.5)
+        ledger.recover()
+
+
+def _derived(
+    plan: Plan,
+    release: TreeRelease,
+    attached: Attached,
+    identity: str,
+    progress: Progress | None,
+) -> Derived:
     account = ledger_document(attached.ledger, plan.population.name, identity)
-    derived = derive(plan, release, account, progress)
-    paths = write_files(derived, target)
-    return RunResult(derived, paths, identity, replayed, notes)
+    try:
+        return derive(plan, release, account, progress)
+    except Cancelled:
+        raise Cancelled(
+            "cancelled while fitting; the release is paid for and stored: run the command again "
+            "without --new-release to write it for free"
+        ) from None
+
+
+def _warnings(release: TreeRelease) -> tuple[str, ...]:
+    return tuple(
+        f"by the noisy counts nearly every value of {name!r} is missing or outside its "
+        "declaration; was it declared as the file writes it?"
+        for name in misread_columns(release)
+    )
 
 
 def _kept_in_part(plan: Plan) -> Cancelled:
     return Cancelled(
         "cancelled; what had been measured is kept as a partial release and the charge of "
-        f"rho = {plan.tree.rho} stays spent. Run the same command again to write it for free, "
-        "or with --new-release to spend again"
+        f"rho = {plan.tree.rho} stays spent. Run the command again without --new-release to write "
+        "it for free, or with --new-release to spend again"
     )
 
 
@@ -334,42 +373,3 @@ def simulate(plan: Plan, seed: int, progress: Progress | None = None) -> Derived
     release, _ = measure(attached, plan, identity, progress)
     account = ledger_document(attached.ledger, plan.population.name, identity)
     return derive(plan, release, account, progress)
-
-
-def _writable(out: Path) -> Path:
-    """Make the folder and prove that it can be written, before anything is spent."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise PlanError(
-            f"--out {out.name}: cannot write there ({error.strerror}); choose another folder"
-        ) from error
-    return out
-
-
-def write_files(derived: Derived, out: Path) -> dict[str, Path]:
-    """Write every file and the bundle: first beside the old ones, then over them."""
-    simulated = derived.release.provenance.simulated
-    content = {**derived.files, "bundle.zip": derived.bundle}
-    paths: dict[str, Path] = {}
-    staging = Path(tempfile.mkdtemp(prefix=".justitia-", dir=out))
-    try:
-        for name, blob in content.items():
-            path = staging / file_name(name, simulated)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(blob)
-        for name in content:
-            final = out / file_name(name, simulated)
-            final.parent.mkdir(parents=True, exist_ok=True)
-            (staging / file_name(name, simulated)).replace(final)
-            paths[name] = final
-    except OSError as error:
-        raise PlanError(
-            f"--out {out.name}: could not be written ({error.strerror}); the release is stored, "
-            "so run the same command again, nothing more is spent"
-        ) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return paths

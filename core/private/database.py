@@ -184,6 +184,7 @@ class Database:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
                 found = _version(connection)
                 if found is None:
+                    self._refuse_lost_ledger()
                     metadata.create_all(connection)
                     connection.execute(insert(version_rows).values(version=TABLES_VERSION))
                     found = TABLES_VERSION
@@ -191,6 +192,15 @@ class Database:
             raise LedgerError(
                 f"the ledger {self.words} was written by another version of Justitia (tables "
                 f"{found}, here {TABLES_VERSION}); use that version"
+            )
+
+    def _refuse_lost_ledger(self) -> None:
+        """An empty file beside a secret was a ledger: its spends must not be forgotten."""
+        if self.path is not None and secret_path(self.path).exists():
+            raise LedgerError(
+                f"the ledger {self.words} is gone or empty, but its secret is still there; restore "
+                "its backup: without it, what was spent would count as unspent (to start over on "
+                f"purpose, remove {secret_path(self.path).name} too)"
             )
 
     def _keep_a_write_ahead_log(self) -> None:
@@ -261,6 +271,11 @@ def _parse_url(url: str | None) -> URL:
 def _file_of(url: URL) -> Path | None:
     in_file = url.get_backend_name() == "sqlite" and url.database != ":memory:"
     return Path(str(url.database)) if in_file else None
+
+
+def secret_path(file: Path) -> Path:
+    """Where the fingerprint secret of a ledger file lives: beside it."""
+    return file.with_name(file.name + ".secret")
 
 
 def home() -> Path:

@@ -8,8 +8,10 @@ exported is random (:meth:`core.private.ledger.Ledger.table_id`).
 Backup: copy the secret (``<ledger file>.secret``, or ``justitia.secret`` in ``JUSTITIA_HOME`` for
 a PostgreSQL ledger, the same copy on every server) together with the ledger, and protect it like
 the tables: who has secret and ledger can test whether a guessed table was attached.  Rotation:
-stop the programs, move the file away, start again; a new secret is made.  Losing or rotating it
-loses the reminders, and each known table gets a new id once; caps, spends and releases stay.
+stop the programs, then :func:`renew_secret` (``python -m core ledger --new-secret``).  Losing or
+rotating it loses the reminders, and each known table gets a new id once: its old releases are no
+longer found by running their plans again, which would spend anew.  Caps, spends and releases stay.
+A missing secret of a ledger that knows tables is therefore refused, not replaced.
 """
 
 from __future__ import annotations
@@ -50,19 +52,44 @@ def secret(ledger: Ledger) -> bytes:
     Raises
     ------
     LedgerError
-        The file cannot be read or written, or is not a secret.
+        The file cannot be read or written, is not a secret, or is missing although the ledger
+        knows tables.
     """
     file = ledger.secret_file
     if file is None:
         return ledger.memory_secret
     try:
         if not file.exists():
+            if ledger.knows_tables():
+                raise _missing(file)
             _create(file)
         return _read(file)
     except OSError as error:
         raise LedgerError(
             f"the secret file {file} cannot be read or made; check its permissions and its folder"
         ) from error
+
+
+def renew_secret(ledger: Ledger) -> None:
+    """Start a new secret on purpose; tables seen before are not recognised any more."""
+    file = ledger.secret_file
+    if file is None:
+        raise LedgerError("a ledger in memory has no secret file")
+    try:
+        file.unlink(missing_ok=True)
+        _create(file)
+    except OSError as error:
+        raise LedgerError(
+            f"the secret file {file} cannot be replaced; check its permissions and its folder"
+        ) from error
+
+
+def _missing(file: Path) -> LedgerError:
+    return LedgerError(
+        f"the secret file {file} is missing; restore its backup: without it no table is "
+        "recognised, and running an old plan again would spend again (to go on like that on "
+        "purpose: python -m core ledger --new-secret)"
+    )
 
 
 def _create(file: Path) -> None:
@@ -96,8 +123,9 @@ def _read(file: Path) -> bytes:
 
 def _damaged(file: Path) -> LedgerError:
     return LedgerError(
-        f"the secret file {file} is damaged; restore its backup, or delete it: only reminders of "
-        "tables seen before are lost"
+        f"the secret file {file} is damaged; restore its backup: without it no table is "
+        "recognised, and running an old plan again would spend again (to go on like that on "
+        "purpose: python -m core ledger --new-secret)"
     )
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import insert, select, update
 
 from core.errors import BudgetExceeded, LedgerError
 from core.private.accounts import Charge, Population, Spend, SpendState
-from core.private.database import BUSY_SECONDS, Clash, Database, home
+from core.private.database import BUSY_SECONDS, Clash, Database, home, secret_path
 from core.private.ledger_tables import (
     charge_rows,
     existing_population,
@@ -82,7 +82,7 @@ class Ledger:
     def secret_file(self) -> Path | None:
         """Where the fingerprint secret lives: beside the file, in the home folder, or nowhere."""
         if self.database.path is not None:
-            return self.database.path.with_name(self.database.path.name + ".secret")
+            return secret_path(self.database.path)
         return None if self.database.is_sqlite else home() / "justitia.secret"
 
     def close(self) -> None:
@@ -347,6 +347,11 @@ class Ledger:
             return self._table_id(population, fingerprint, owner)
         except Clash:  # another process attached the same table at the same moment
             return self._table_id(population, fingerprint, owner)
+
+    def knows_tables(self) -> bool:
+        """Whether any table was ever attached, so that a secret must exist."""
+        with self.database.reading() as connection:
+            return connection.execute(select(table_rows.c.table_id).limit(1)).first() is not None
 
     def seen_in(self, fingerprint: str, owner: str = "local") -> tuple[str, ...]:
         """Names of this owner's populations to which a table was attached before."""

@@ -260,6 +260,9 @@ class _ServerLedger:
     def __init__(self, file):
         self.secret_file = file
 
+    def knows_tables(self):
+        return False
+
 
 def test_the_secret_of_a_server_ledger_makes_its_folder(tmp_path):
     file = tmp_path / "home" / "justitia.secret"
