@@ -138,7 +138,9 @@ def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    for row in rows:
+        # Twelve digits: what lies beyond is the arithmetic's, not the noise's.
+        writer.writerow([f"{x:.12g}" if isinstance(x, float) else x for x in row])
     return buffer.getvalue().encode()
 
 

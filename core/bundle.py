@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from core.artefacts import DESCRIPTIONS, PREFIX, expected_files, json_bytes, released_files
 from core.bundle_checks import check_certificate, check_ledger, check_plan, check_synthetic
 from core.errors import BundleError, JustitiaError
+from core.machine import described
 from core.plan import Plan, parse_plan
 from core.privci.reconstruct import fit
 from core.releases import TreeRelease, digest
@@ -51,10 +53,14 @@ def file_name(name: str, simulated: bool) -> str:
 
 
 def manifest(files: Mapping[str, bytes], simulated: bool) -> dict[str, Any]:
-    """Hash, size and meaning of every file."""
+    """Hash, size and meaning of every file, and on what the synthetic rows were drawn.
+
+    Called where the rows were drawn a moment ago.
+    """
     return {
         "program": f"Justitia {VERSION}",
         "simulated": simulated,
+        "drawn_on": described(),
         "files": {
             file_name(name, simulated): {
                 "sha256": digest(blob),
@@ -84,16 +90,17 @@ def verify(source: str | Path | bytes) -> Verification:
     """Check a bundle's hashes, and that its documents follow from the release inside it.
 
     The statement, tree and noisy tables are rebuilt from the release and compared byte for byte;
-    model, certificate and synthetic rows are made again.  A bundle is not signed: somebody who
-    replaces the release *and* every file made from it can still lie, so compare the manifest with
-    the publisher's.
+    model, certificate and synthetic rows are made again.  Rows that come out otherwise are an
+    error on the versions and processor that the manifest names, and a warning elsewhere.  A bundle
+    is not signed: somebody who replaces the release *and* every file made from it, or the rows and
+    the versions, can still lie, so compare the manifest with the publisher's.
 
     Raises
     ------
     BundleError
         Not a bundle, damaged, altered, or its documents disagree.
     """
-    files, simulated = _read(source)
+    files, simulated, drawn_on = _read(source)
     checks = [f"{len(files)} files match the manifest's SHA-256 hashes"]
     plan = _plan(files)
     release = _release(files)
@@ -103,14 +110,14 @@ def verify(source: str | Path | bytes) -> Verification:
         if files.get(name) != blob:
             raise BundleError(f"{name} does not follow from the release in this bundle")
     checks.append("statement, tree and noisy tables follow from the release")
-    check_plan(plan, release)
+    check_plan(plan, files["plan.toml"], release)
     checks.append("the plan's terms and declarations are those of the release")
     check_ledger(_json(files, "ledger.json"), release, digest(files["release.npz"]))
     checks.append("the ledger adds up and lists the charge that the statement names")
     fitted = fit(release, engine=plan.synthetic.engine)
     check_certificate(_json(files, "certificate.json"), release, fitted)
     checks.append("the certificate follows from the edges and the fitted model")
-    warnings = check_synthetic(files, plan, release, fitted)
+    warnings = check_synthetic(files, plan, release, fitted, drawn_on)
     if not warnings:
         checks.append("the synthetic rows are those that this release, engine and seed give")
     return Verification(simulated, files["statement.md"].decode(), tuple(checks), warnings)
@@ -126,8 +133,8 @@ def _open(source: str | Path | bytes) -> zipfile.ZipFile:
         raise BundleError("this is not a bundle: it cannot be opened as a zip file") from error
 
 
-def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool]:
-    """Every file by plain name, after its hash was checked; and whether it is simulated."""
+def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool, dict[str, str]]:
+    """Every file by plain name, after its hash was checked; the stamp; and where rows were drawn."""
     with _open(source) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
@@ -142,7 +149,11 @@ def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool]:
             listed: dict[str, Any] = plain["files"]
             simulated = bool(plain["simulated"])
             hashes = {name: str(item["sha256"]) for name, item in listed.items()}
-        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RuntimeError) as error:
+            drawn_on = {part: str(value) for part, value in plain.get("drawn_on", {}).items()}
+        except (
+            *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RecursionError),
+            *(ValueError, KeyError, TypeError, AttributeError, RuntimeError),
+        ) as error:
             raise BundleError("the bundle or its manifest is damaged") from error
     if simulated != stamped:
         raise BundleError("the manifest's name and content disagree on whether it is simulated")
@@ -152,7 +163,8 @@ def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool]:
     for name, blob in blobs.items():
         if digest(blob) != hashes[name]:
             raise BundleError(f"{name} was changed after the bundle was written")
-    return {_plain_name(name, simulated): blob for name, blob in blobs.items()}, simulated
+    plain_names = {_plain_name(name, simulated): blob for name, blob in blobs.items()}
+    return plain_names, simulated, drawn_on
 
 
 def _plain_name(name: str, simulated: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.artefacts import synthetic_files
 from core.errors import BundleError
+from core.machine import differences
 from core.plan import Plan
 from core.privci.certificate import certificate
 from core.privci.reconstruct import Fit
@@ -20,8 +21,11 @@ from core.releases import TreeRelease
 TOLERANCE = 1e-6
 
 
-def check_plan(plan: Plan, release: TreeRelease) -> None:
-    """The plan's terms, price, roles and declarations are those of the release."""
+def check_plan(plan: Plan, text: bytes, release: TreeRelease) -> None:
+    """The plan's terms, price, roles and declarations are those of the release, and it says no more.
+
+    A comment, or a declaration of a column that was not released, is no part of what was checked.
+    """
     provenance = release.provenance
     terms = plan.population
     if plan.released.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
@@ -38,6 +42,11 @@ def check_plan(plan: Plan, release: TreeRelease) -> None:
         provenance.unit,
     ):
         raise BundleError("plan.toml names another population, relation or unit than the release")
+    if plan.public().to_toml().encode() != text:
+        raise BundleError(
+            "plan.toml holds more than the public plan, or writes it in another form: comments, "
+            "settings at their defaults, or declarations of columns that were not released"
+        )
 
 
 def check_ledger(document: Mapping[str, Any], release: TreeRelease, sha256: str) -> None:
@@ -57,6 +66,8 @@ def check_ledger(document: Mapping[str, Any], release: TreeRelease, sha256: str)
         raise BundleError("ledger.json does not list the charge of this release")
     if len(spends) != len(document["spends"]) or spent != listed or remaining != cap - spent:
         raise BundleError("ledger.json does not add up")
+    if cap < spent:
+        raise BundleError("ledger.json says that more was spent than its cap allows")
     if terms != (provenance.population, provenance.relation.value, provenance.unit.words):
         raise BundleError("ledger.json names another population, relation or unit")
     expected = (str(provenance.rho), str(provenance.debited), sha256)
@@ -102,11 +113,15 @@ def _same_words(found: list[Any], made: list[str]) -> bool:
 
 
 def check_synthetic(
-    files: Mapping[str, bytes], plan: Plan, release: TreeRelease, fitted: Fit
+    files: Mapping[str, bytes],
+    plan: Plan,
+    release: TreeRelease,
+    fitted: Fit,
+    drawn_on: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Rows drawn again are the rows in the bundle; a warning where only their frame fits.
+    """Rows drawn again are the rows in the bundle; a warning where that cannot be settled here.
 
-    Sampling is reproducible on the same versions of Python's numerical libraries; elsewhere the
+    Sampling is reproducible on the same versions and the same kind of processor; elsewhere the
     last digits of a fit can differ, and with them some rows.
     """
     settings = plan.synthetic
@@ -117,9 +132,17 @@ def check_synthetic(
     if not changed:
         return ()
     _check_frame(files["synthetic.csv"], release, made.rows)
+    apart = differences(drawn_on)
+    if not apart:
+        raise BundleError(
+            f"{changed[0]} does not follow from the release: other rows come out of it on the very "
+            "versions and kind of processor that the manifest names"
+        )
     return (
-        f"{changed[0]} is not what this machine draws from the release; its columns, rows and "
-        "values fit the declarations, so compare it with the publisher's hash",
+        f"{changed[0]} is not what this machine draws from the release, which may be because of "
+        f"what differs from where it was drawn ({'; '.join(apart)}); its columns, rows and "
+        "categories fit the declarations, so compare it with the publisher's hash, or verify it "
+        "where the versions are the same",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations
@@ -16,6 +16,7 @@ from core.private.scales import gaussian_sigma, selection_scale
 from core.privci.compress import THRESHOLD
 from core.privci.select import THIRDS, modelled_schema, normalised_split
 from core.privci.structures import growth, rounds
+from core.promise import NO_PROTECTION, price_sentences, protects
 from core.releases import Relation, TreeRelease, Unit
 from core.roles import Roles
 from core.schema import Schema
@@ -63,6 +64,9 @@ class Forecast:
         even two equal coins would not stand out.
     sentences, suggestions
         The same in words, and what would help.
+    flags
+        ``no meaningful protection`` where the price is so high that it promises next to nothing:
+        a verdict of ``clear`` is no praise then.
     """
 
     columns: int
@@ -78,6 +82,14 @@ class Forecast:
     verdict: Verdict
     sentences: tuple[str, ...]
     suggestions: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+
+#: What a forecast says first where a price protects nobody.
+NO_PROTECTION_WORDS = (
+    f"{NO_PROTECTION.capitalize()}: at this price somebody who would guess right about a person "
+    "1 time in 100 may be right more often than wrong. Lower rho."
+)
 
 
 def forecast(
@@ -140,6 +152,7 @@ def forecast(
         spread = math.sqrt(2 * math.log(candidates)) if jointly else math.log(candidates)
         visible = noise * spread / expected_rows
     verdict = facts.verdict(visible)
+    warned = not protects(rho)
     return Forecast(
         columns=len(names),
         rounds=edges,
@@ -152,23 +165,30 @@ def forecast(
         two_way_persons=facts.two_way_persons,
         visible_dependence=visible,
         verdict=verdict,
-        sentences=facts.sentences(verdict, visible),
+        sentences=(*((NO_PROTECTION_WORDS,) if warned else ()), *facts.sentences(verdict, visible)),
         suggestions=facts.suggestions(verdict, visible, rho),
+        flags=(NO_PROTECTION,) if warned else (),
     )
 
 
 def forecast_for(plan: Plan) -> Forecast:
-    """The forecast of a plan, from its declarations and expected rows alone."""
-    return forecast(
+    """The forecast of a plan, from its declarations and expected rows alone.
+
+    Its sentences begin with the price: rho, epsilon at the population's delta, and what both mean.
+    """
+    terms, rho = plan.population, plan.tree.rho
+    found = forecast(
         plan.schema,
         plan.roles,
-        plan.tree.rho,
+        rho,
         structure=plan.tree.structure,
         split=plan.tree.split,
-        relation=plan.population.relation,
-        unit=plan.population.unit,
-        expected_rows=plan.population.expected_rows,
+        relation=terms.relation,
+        unit=terms.unit,
+        expected_rows=terms.expected_rows,
     )
+    price = price_sentences(rho, terms.delta, terms.relation)
+    return replace(found, sentences=(*price, *found.sentences))
 
 
 def forecast_of(release: TreeRelease) -> Forecast:
@@ -238,7 +258,10 @@ class _Signal:
                 f"Every cell of a chosen pair is off by about ±{self.two_way:.3g} {self.noun}."
             )
         if self.rows is None:
-            lines.append("Type the expected number of rows to see how that compares.")
+            lines.append(
+                "Say the expected number of rows, a public guess ([population] expected_rows in a "
+                "plan), to see how that compares."
+            )
             return tuple(lines)
         persons = self.one_way_persons if self.two_way is None else self.two_way_persons
         lines.append(f"A typical cell then holds about {persons:.3g} of {self.rows:,} {self.noun}.")
@@ -283,7 +306,10 @@ class _Signal:
             lines.append(
                 f"Pool: declare at most about {math.floor(cells)} categories or bins a column."
             )
+        needed = float(rho) / gain
         lines.append(
-            f"More rows, or a budget of about rho = {float(rho) / gain:.2g}, would lift it too."
+            f"More rows, or a budget of about rho = {needed:.2g}, would lift it too."
+            if protects(Fraction(min(needed, 1e9)))
+            else "More rows would lift it too; the budget that it would take protects nobody."
         )
         return tuple(lines)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from core.errors import BudgetError, PlanError
+from core.errors import PlanError
 from core.kinds import MAXIMUM_TABLE_CELLS
 from core.plan_sections import (
     ENGINES,
@@ -25,9 +24,16 @@ from core.plan_sections import (
     SyntheticPlan,
     TreePlan,
 )
-from core.private.zcdp import as_rho
+from core.plan_settings import (
+    Section,
+    demo_section,
+    population_section,
+    reading_section,
+    refuse_unknown,
+    synthetic_section,
+    tree_section,
+)
 from core.privci.select import modelled_schema
-from core.releases import Relation, Unit
 from core.roles import Constraint, Role, Roles
 from core.schema import Column, Kind, Schema
 
@@ -204,7 +210,7 @@ def roles_to_plan(roles: Roles) -> dict[str, Any]:
     return plain
 
 
-def roles_from_plan(plain: Mapping[str, Any]) -> Roles:
+def roles_from_plan(plain: object) -> Roles:
     """Inverse of :func:`roles_to_plan`.
 
     Raises
@@ -212,31 +218,30 @@ def roles_from_plan(plain: Mapping[str, Any]) -> Roles:
     PlanError
         Unknown settings, a column with two roles, or a text where a list is needed.
     """
-    _known(plain, (*ROLE_KEYS, "proxies", "constraints"), "roles")
+    section = Section("roles", plain, (*ROLE_KEYS, "proxies", "constraints"))
     by_column: dict[str, Role] = {}
     for key, role in ROLE_KEYS.items():
-        for name in _names(plain, key):
+        for name in section.texts(key, "column names"):
             if name in by_column:
                 raise PlanError(f"roles: column {name!r} has two roles; keep one")
             by_column[name] = role
-    further = plain.get("constraints", ())
-    if not isinstance(further, list | tuple) or not all(isinstance(x, Mapping) for x in further):
+    further = section.plain.get("constraints", ())
+    if not isinstance(further, list | tuple):
         raise PlanError("roles: constraints must be a list of tables, [[roles.constraints]]")
     return Roles(
         by_column,
-        frozenset(_names(plain, "proxies")),
-        tuple(Constraint.from_dict(item) for item in further),
+        frozenset(section.texts("proxies", "column names")),
+        tuple(_constraint(item) for item in further),
     )
 
 
-def _names(plain: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    return _texts(plain.get(key, ()), f"roles: {key}", "column names")
-
-
-def _texts(value: object, where: str, what: str) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise PlanError(f"{where} must be a list of {what}")
-    return tuple(value)
+def _constraint(plain: object) -> Constraint:
+    sides = ("protected", "outcome", "admissible", "proxies")
+    section = Section("roles.constraints", plain, ("name", *sides))
+    section.text("name")
+    for side in sides:
+        section.texts(side, "column names")
+    return Constraint.from_dict(section.plain)
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -261,139 +266,29 @@ def parse_plan(text: str, name: str = "plan") -> Plan:
     """Parse a plan from TOML text; see :func:`read_plan`."""
     try:
         plain = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a ValueError of its own for endless numbers
         raise PlanError(f"{name}: is not valid TOML: {error}") from error
-    try:
-        return plan_from_dict(plain)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"{name}: a setting has the wrong type: {error}") from error
+    return plan_from_dict(plain)
 
 
 def plan_from_dict(plain: Mapping[str, Any]) -> Plan:
     """Inverse of :meth:`Plan.to_dict`; unknown settings are refused by name."""
     sections = ("version", "population", "demo", "reading", "roles", "tree", "synthetic", "columns")
-    _known(plain, sections, "plan")
-    if plain.get("version", VERSION) != VERSION:
+    refuse_unknown(plain, sections, "plan")
+    version = plain.get("version", VERSION)
+    if isinstance(version, bool) or version != VERSION:
         raise PlanError(f"plan: version must be {VERSION}; this program reads no other")
     for section in ("population", "tree", "columns"):
         if section not in plain:
             raise PlanError(f"plan: the section [{section}] is missing")
-    demo = _section(plain, "demo", ("name", "rows", "seed"))
+    if not isinstance(plain["columns"], list | tuple):
+        raise PlanError("plan: columns must be a list of tables, [[columns]]")
     return Plan(
-        population=_population(_section(plain, "population")),
+        population=population_section(plain["population"]),
         schema=Schema.from_dict({"columns": plain["columns"]}),
-        roles=roles_from_plan(_section(plain, "roles")),
-        tree=_tree(_section(plain, "tree", ("rho", "structure", "split"))),
-        synthetic=_synthetic(
-            _section(plain, "synthetic", ("rows", "engine", "seed", "files", "types"))
-        ),
-        reading=_reading(_section(plain, "reading")),
-        demo=DemoOrigin(str(demo["name"]), _whole(demo, "rows", 0), _whole(demo, "seed", 0))
-        if demo
-        else None,
-    )
-
-
-def _known(plain: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(plain) - set(known))
-    if unknown:
-        raise PlanError(f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(known)}")
-
-
-def _section(plain: Mapping[str, Any], name: str, known: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    section = plain.get(name, {})
-    if not isinstance(section, Mapping):
-        raise PlanError(f"plan: {name} must be a section, [{name}]")
-    if known:
-        _known(section, known, name)
-    return section
-
-
-def _whole(section: Mapping[str, Any], key: str, default: int) -> int:
-    value = section.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise PlanError(f"{key} must be a whole number")
-    return value
-
-
-def _price(value: object, where: str) -> Fraction:
-    try:
-        return as_rho(value)  # type: ignore[arg-type]
-    except BudgetError as error:
-        raise PlanError(f"{where}: {error}") from error
-
-
-def _population(section: Mapping[str, Any]) -> PopulationPlan:
-    keys = (
-        "name",
-        "relation",
-        "unit_rows",
-        "unit_person_column",
-        "cap",
-        "delta",
-        "expected_rows",
-    )
-    _known(section, keys, "population")
-    try:
-        relation = Relation(section.get("relation", Relation.ADD_REMOVE))
-    except ValueError as error:
-        raise PlanError("population: relation must be add_remove or replace_one") from error
-    person = section.get("unit_person_column") or None
-    return PopulationPlan(
-        name=str(section.get("name", "")),
-        relation=relation,
-        unit=Unit(_whole(section, "unit_rows", 1), None if person is None else str(person)),
-        cap=_price(section.get("cap", "1"), "population cap"),
-        delta=float(section.get("delta", 1e-9)),
-        expected_rows=_whole(section, "expected_rows", 0) or None,
-    )
-
-
-def _tree(section: Mapping[str, Any]) -> TreePlan:
-    if "rho" not in section:
-        raise PlanError('tree: say what it may cost, for example rho = "0.5"')
-    split = section.get("split", THIRDS)
-    if isinstance(split, str) or len(split) != 3:
-        raise PlanError("tree: split needs three positive shares (one-way, selection, two-way)")
-    first, second, third = (_price(part, "tree split") for part in split)
-    return TreePlan(
-        _price(section["rho"], "tree rho"),
-        str(section.get("structure", "privci")),
-        (first, second, third),
-    )
-
-
-def _synthetic(section: Mapping[str, Any]) -> SyntheticPlan:
-    return SyntheticPlan(
-        rows=_whole(section, "rows", 0) if "rows" in section else None,
-        engine=str(section.get("engine", "auto")),
-        seed=_whole(section, "seed", 0),
-        files=tuple(
-            dict.fromkeys(_texts(section.get("files", ("csv",)), "synthetic: files", "file forms"))
-        ),
-        types=_mapping(section.get("types", {}), "synthetic: types"),
-    )
-
-
-def _mapping(value: object, where: str) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
-        raise PlanError(f"{where} must map column names to texts")
-    return {str(key): str(text) for key, text in value.items()}
-
-
-def _reading(section: Mapping[str, Any]) -> ReadingPlan:
-    names = ("delimiter", "encoding", "decimal", "sheet")
-    _known(section, (*names, "rename", "day_numbers", "formula_guard"), "reading")
-    texts = {key: section.get(key) for key in names}
-    for key, value in texts.items():
-        if value is not None and not isinstance(value, str):
-            raise PlanError(f"reading: {key} must be a text")
-    guard = section.get("formula_guard")
-    if guard is not None and not isinstance(guard, bool):
-        raise PlanError("reading: formula_guard must be true or false")
-    return ReadingPlan(
-        **texts,
-        rename=_mapping(section.get("rename", {}), "reading: rename"),
-        day_numbers=_texts(section.get("day_numbers", ()), "reading: day_numbers", "column names"),
-        formula_guard=guard,
+        roles=roles_from_plan(plain.get("roles", {})),
+        tree=tree_section(plain["tree"]),
+        synthetic=synthetic_section(plain.get("synthetic", {})),
+        reading=reading_section(plain.get("reading", {})),
+        demo=demo_section(plain["demo"]) if plain.get("demo") else None,
     )

@@ -15,6 +15,28 @@ ENGINES = ("auto", "exact", "entropic", "mbi")
 #: Forms in which the synthetic table can be written.
 FORMS = ("csv", "parquet", "spreadsheet")
 THIRDS = (Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+#: Larger settings are typing errors.
+MOST_ROWS_PER_UNIT = 1_000_000
+MOST_EXPECTED_ROWS = 10**10
+MOST_SYNTHETIC_ROWS = 100_000_000
+LARGEST_SEED = 2**63 - 1
+#: Marks that join letters in some scripts, and are therefore no trick.
+_JOINERS = "\u200c\u200d"
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def invisible(text: str) -> str | None:
+    """The first control, direction or zero-width character of a text, or None.
+
+    >>> print(invisible("ages 1 to 9"))
+    None
+    >>> invisible("a" + chr(0x202E) + "b") == chr(0x202E)
+    True
+    """
+    for mark in text:
+        if mark not in _JOINERS and unicodedata.category(mark) in _INVISIBLE:
+            return mark
+    return None
 
 
 @dataclass(frozen=True)
@@ -43,23 +65,37 @@ class PopulationPlan:
     expected_rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an empty name and a delta that is no probability."""
+        """Refuse a name that is empty or hides something, and a delta that is no probability."""
+        if not isinstance(self.name, str):
+            raise PlanError("population: name must be a text")
+        hidden = invisible(self.name.strip())
+        if hidden is not None:
+            raise PlanError(
+                f"population: name holds an invisible character (U+{ord(hidden):04X}); write it "
+                "without, so that no two names look alike"
+            )
         # One name, one ledger: no second cap through a blank or another form of an accent.
         object.__setattr__(self, "name", unicodedata.normalize("NFC", self.name).strip())
         if not self.name:
             raise PlanError("population: give it a name, such as 'applicants 2026'")
         if not 0 < self.delta < 1:
             raise PlanError("population: delta must lie strictly between 0 and 1")
-        if self.unit.rows < 1:
-            raise PlanError("population: unit_rows must be a whole number of at least 1")
+        if not 1 <= self.unit.rows <= MOST_ROWS_PER_UNIT:
+            raise PlanError(
+                "population: unit_rows must be a whole number of at least 1 and at most "
+                f"{MOST_ROWS_PER_UNIT:,}"
+            )
         persons = self.unit.rows > 1 or self.unit.person_column is not None
         if self.relation is Relation.REPLACE_ONE and persons:
             raise PlanError(
                 "population: with persons as units the row count is private, so that replace_one "
                 "does not fit; choose add_remove"
             )
-        if self.expected_rows is not None and self.expected_rows < 1:
-            raise PlanError("population: expected_rows must be at least 1, or left out")
+        if self.expected_rows is not None and not 1 <= self.expected_rows <= MOST_EXPECTED_ROWS:
+            raise PlanError(
+                "population: expected_rows must be a whole number of at least 1 and at most "
+                f"{MOST_EXPECTED_ROWS:,}, or left out"
+            )
 
 
 @dataclass(frozen=True)
@@ -69,7 +105,9 @@ class ReadingPlan:
     Attributes
     ----------
     delimiter, encoding, decimal, sheet, formula_guard
-        See :func:`core.private.reading.read_table`.
+        See :func:`core.private.reading.read_table`.  A comma may be both delimiter and decimal
+        sign: numbers then stand in quotes, and a line where they do not has too many cells and is
+        refused.
     rename
         Names as found (repeated and empty ones: as proposed), and the names as declared.
     day_numbers
@@ -123,10 +161,15 @@ class SyntheticPlan:
             raise PlanError(f"synthetic: files lists some of {', '.join(FORMS)}, and always csv")
         if self.engine not in ENGINES:
             raise PlanError(f"synthetic: engine must be one of {', '.join(ENGINES)}")
-        if self.rows is not None and not 0 <= self.rows <= 100_000_000:
-            raise PlanError("synthetic: rows must lie between 0 and 100,000,000, or be left out")
-        if self.seed < 0:
-            raise PlanError("synthetic: seed must be a whole number of at least 0")
+        if self.rows is not None and not 0 <= self.rows <= MOST_SYNTHETIC_ROWS:
+            raise PlanError(
+                f"synthetic: rows must lie between 0 and at most {MOST_SYNTHETIC_ROWS:,}, or be "
+                "left out"
+            )
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise PlanError(
+                f"synthetic: seed must be a whole number of at least 0 and at most {LARGEST_SEED}"
+            )
 
 
 @dataclass(frozen=True)

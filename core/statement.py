@@ -5,18 +5,29 @@ Built from a release alone, so that anybody who holds the bundle can rebuild and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from core.forecast import Verdict, forecast_of
-from core.private.zcdp import epsilon, guessing_bound
-from core.releases import Provenance, Relation, TreeRelease
+from core.plan_sections import invisible
+from core.private.zcdp import epsilon
+from core.promise import NO_PROTECTION, exact, guessing_sentence, protects, short
+from core.releases import NoisyMarginal, Relation, TreeRelease
+from core.roles import Constraint, Role
+
+__all__ = [
+    "FLAG_WORDS",
+    "MOSTLY_NOISE",
+    "NO_PROTECTION",
+    "SIMULATED",
+    "exact",
+    "guessing_sentence",
+    "plain",
+    "quality_flags",
+    "statement",
+]
 
 SIMULATED = "SIMULATED, NOT PRIVATE"
 MOSTLY_NOISE = Verdict.MOSTLY_NOISE.value
-#: The guess that the statement explains: right once in a hundred without the person's row.
-BASELINE = 0.01
 
 RELATION_WORDS = {
     Relation.ADD_REMOVE: "adding or removing one unit (the number of rows is itself protected)",
@@ -24,171 +35,210 @@ RELATION_WORDS = {
 }
 FLAG_WORDS = {
     "data-dependent domain": "At least one column's categories, bounds or bins were suggested from "
-    "the data themselves. The guarantee below does not cover what that suggestion reveals.",
+    "the data themselves. What such a suggestion reveals is not covered by any promise.",
     MOSTLY_NOISE: "Against the noisy number of rows, the noise is so large that the synthetic rows "
     "look close to random and the tree is close to arbitrary.",
     "unit unverified": "The bound on rows per person was declared and not enforced by a person-id "
-    "column; for a person with more rows the guarantee is weaker than stated.",
+    "column; a person with more rows is protected less than this statement says.",
+    NO_PROTECTION: "The price is so high that somebody who would guess right about a person 1 time "
+    "in 100 may be right more often than wrong.",
     SIMULATED: "The noise was drawn from a seeded generator. This output gives NO privacy and must "
     "not be published as a private release.",
 }
-
-
-def exact(rho: Fraction) -> str:
-    """A fraction as people read it: the decimal if it is short and exact, else both forms.
-
-    >>> exact(Fraction(1, 2)), exact(Fraction(1, 3))
-    ('0.5', '1/3 (about 0.333333)')
-    """
-    if 0 < rho < Fraction(1, 10**12):
-        return "less than 1e-12"
-    decimal = f"{float(rho):.6g}"
-    if Fraction(decimal) == rho:
-        return decimal
-    if rho.denominator > 10**6:
-        return f"about {decimal}"
-    return f"{rho} (about {decimal})"
-
-
-def guessing_sentence(rho: Fraction, baseline: float = BASELINE) -> str:
-    """What rho means for somebody who guesses about one protected unit, in one sentence."""
-    bound = guessing_bound(rho, baseline)
-    return (
-        f"Someone who would guess right about a person {_times(baseline)} in 100 from a release "
-        f"made without that person's row guesses right at most {_times(bound)} in 100, on "
-        "average, with it."
-    )
-
-
-def _times(probability: float) -> str:
-    """Times in a hundred, rounded up to a hundredth: the sentence says 'at most'."""
-    times = math.ceil(probability * 10_000 - 1e-9) / 100
-    return "1 time" if times == 1 else f"{times:g} times"
-
-
-def privacy_lines(provenance: Provenance, further: Sequence[str] = ()) -> list[str]:
-    """The guarantee of one release, as Markdown lines; ``further`` flags come last."""
-    rho, delta = provenance.rho, provenance.delta
-    lines = [
-        f"- Population: {plain(provenance.population)}",
-        f"- Guarantee: zero-concentrated differential privacy, rho = {exact(rho)}",
-        f"- Shown as (epsilon, delta): epsilon = {epsilon(rho, delta):.4g} at delta = {delta:g} "
-        "(Canonne, Kamath and Steinke's conversion; rho is the promise)",
-        f"- Neighbouring tables: {RELATION_WORDS[provenance.relation]}",
-        f"- Unit of protection: {plain(provenance.unit.words)}",
-        f"- Debited by the draws: {exact(provenance.debited)}; "
-        f"forfeited (charged, never used): {exact(provenance.forfeited)}",
-        f"- Noise: {plain(provenance.noise)}",
-    ]
-    lines += [
-        f"- Flag: **{flag}**. {FLAG_WORDS.get(flag, '')}".rstrip()
-        for flag in (*_flags(provenance), *further)
-    ]
-    return lines
-
-
-def _flags(provenance: Provenance) -> tuple[str, ...]:
-    if provenance.simulated and SIMULATED not in provenance.flags:
-        return (SIMULATED, *provenance.flags)
-    return provenance.flags
-
-
-def quality_flags(release: TreeRelease) -> tuple[str, ...]:
-    """Flags on what the result is worth, from noisy and public facts: ``mostly noise``, or none."""
-    return (MOSTLY_NOISE,) if forecast_of(release).verdict is Verdict.MOSTLY_NOISE else ()
+ROLE_WORDS = {
+    Role.PROTECTED: "protected",
+    Role.OUTCOME: "outcome",
+    Role.ADMISSIBLE: "admissible",
+    Role.INADMISSIBLE: "inadmissible",
+}
 
 
 def plain(text: str) -> str:
-    """A user's text made harmless inside Markdown and HTML: one line, marks escaped."""
+    """A user's text made harmless inside Markdown and HTML: one line, marks escaped.
+
+    Control and direction characters are shown by their number, so that no name can hide one.
+    """
     escapes = {mark: f"\\{mark}" for mark in "\\`*_[]|#!"}
     escapes |= {mark: f"&#{ord(mark)};" for mark in "<>&"}
-    return "".join(escapes.get(mark, mark) for mark in " ".join(text.split()))
+    return "".join(
+        escapes.get(mark) or (f"(U+{ord(mark):04X})" if invisible(mark) else mark)
+        for mark in " ".join(text.split())
+    )
+
+
+def quality_flags(release: TreeRelease) -> tuple[str, ...]:
+    """Flags from noisy and public facts: ``mostly noise`` and ``no meaningful protection``.
+
+    The second speaks of the price; simulated releases, which protect nobody, do not carry it.
+    """
+    where = release.provenance
+    noisy = forecast_of(release).verdict is Verdict.MOSTLY_NOISE
+    priceless = not where.simulated and not protects(where.rho)
+    return (MOSTLY_NOISE,) * noisy + (NO_PROTECTION,) * priceless
 
 
 def statement(release: TreeRelease) -> str:
     """The whole statement of a tree release, as Markdown; contains no date and no true value."""
-    provenance = release.provenance
+    simulated = release.provenance.simulated
     lines = ["# Privacy statement", ""]
-    if provenance.simulated:
-        lines += [f"**{SIMULATED}**", ""]
-    lines += ["## What was promised", "", *privacy_lines(provenance, quality_flags(release)), ""]
-    if release.partial:
-        lines += [
-            "**Partial release.** It was cancelled after part of it had been measured; what had "
-            "been measured was kept, and the whole charge stays spent.",
-            "",
-        ]
-    lines += [
-        "## What that means",
+    lines += _nothing_promised(release) if simulated else _promise(release)
+    lines += [*_columns(release), "", *_fairness(release), ""]
+    lines += ["## For specialists", ""]
+    lines += [*([] if simulated else _price(release)), *_measured(release)]
+    return "\n".join([*lines, ""])
+
+
+def _nothing_promised(release: TreeRelease) -> list[str]:
+    return [
+        f"**{SIMULATED}**",
         "",
-        guessing_sentence(provenance.rho),
-        "What can be learnt from everyone else is not limited, and an attacker who answers only "
-        "when sure can be right more often when answering. The promise is per protected unit, and "
-        "it adds up: every further release about the same people adds its rho.",
+        "Nothing is protected. The noise was drawn from a seeded generator, so that whoever knows "
+        "the seed can take it away again. This output must not be published as a private release.",
         "",
-        "## What was measured",
+        f"Population: {plain(release.provenance.population)}",
         "",
-        *_measured(release),
+        *_flags(release, without=(SIMULATED, "unit unverified")),
+        *_partial(release),
+    ]
+
+
+def _promise(release: TreeRelease) -> list[str]:
+    where = release.provenance
+    count = (
+        "How many rows there are is protected as well."
+        if where.relation is Relation.ADD_REMOVE
+        else "How many rows there are is public."
+    )
+    return [
+        "## What is promised",
         "",
-        "## What was not measured",
+        f'This release is about the population "{plain(where.population)}". What it protects is '
+        f"{plain(where.unit.words)}: noise limits how much that unit can change what is released, "
+        f"whatever a reader knows already. {count}",
         "",
-        "The synthetic table, the intervals and every chart are computed from the noisy tables "
-        "above and cost nothing further. Categories, bounds and bins were declared in public "
-        "before the data were looked at, unless a flag above says otherwise.",
+        guessing_sentence(where.rho, relation=where.relation),
         "",
-        *_fairness(release),
+        *_flags(release),
+        *_partial(release),
+        "## What is not promised",
+        "",
+        "- What can be learnt from everyone else is not limited.",
+        "- An attacker who answers only when sure can be right more often when answering.",
+        "- The promise is about this release alone, and losses add up: every further release about "
+        "the same people adds its price. What the population has spent in all up to this "
+        "release, on which days, and out of which cap, is in `ledger.json` of the same bundle; "
+        "this statement holds no dates.",
+        "- Categories, bounds and bins were declared in public before the data were looked at, "
+        "unless a flag in this statement says otherwise.",
         "",
     ]
-    return "\n".join(lines)
 
 
-def _measured(release: TreeRelease) -> list[str]:
-    shares = ", ".join(exact(release.provenance.rho * part) for part in release.split)
+def _flags(release: TreeRelease, without: Sequence[str] = ()) -> list[str]:
+    flags = dict.fromkeys((*release.provenance.flags, *quality_flags(release)))
     lines = [
-        f"- Shares of rho for one-way tables, selection and two-way tables: {shares}",
-        f"- {len(release.one_way)} one-way tables"
-        + (
-            f", noise of standard deviation {release.one_way[0].sigma:.4g} a cell"
-            if release.one_way
-            else ""
-        ),
-        f"- {len(release.two_way)} two-way tables of the chosen pairs"
-        + (
-            f", noise of standard deviation {release.two_way[0].sigma:.4g} a cell"
-            if release.two_way
-            else ""
-        ),
+        f"- Flag: **{plain(flag)}**. {FLAG_WORDS.get(flag, '')}".rstrip()
+        for flag in flags
+        if flag not in without
+    ]
+    return [*lines, ""] if lines else []
+
+
+def _partial(release: TreeRelease) -> list[str]:
+    if not release.partial:
+        return []
+    return [
+        "**Partial release.** It was cancelled after part of it had been measured; what had "
+        "been measured was kept, and the whole charge stays spent.",
+        "",
+    ]
+
+
+def _columns(release: TreeRelease) -> list[str]:
+    """Every released column with its cells and its role; a proxy is called one."""
+    columns = release.schema.columns
+    lines = ["## What was released", "", f"{len(columns)} columns, and no others:", ""]
+    for column in columns:
+        role = ROLE_WORDS.get(release.roles.role(column.name), "")
+        if column.name in release.roles.proxies:
+            role = "proxy, counted as protected"
+        lines.append(f"- {plain(column.name)}: {column.size} cells, {role}")
+    lines += [
+        "",
+        "The synthetic table and every chart are computed from noisy tables of these columns and "
+        "cost nothing further.",
     ]
     merged = sorted(release.recoding.maps)
     if merged:
         names = ", ".join(plain(name) for name in merged)
-        lines.append(
-            f"- Rare cells were merged, judged by noisy counts only, in: {names}. Sampling opens "
-            "the merged cells again; cells that were kept are biased upwards by this choice."
-        )
+        lines += [
+            "",
+            f"Rare cells were merged, judged by noisy counts only, in: {names}. Sampling opens "
+            "the merged cells again; cells that were kept are biased upwards by this choice.",
+        ]
     return lines
 
 
 def _fairness(release: TreeRelease) -> list[str]:
     lines = ["## The fairness rule", ""]
-    if not release.roles.constraints:
+    constraints = release.roles.constraints
+    if not constraints:
         return [*lines, "No rule was declared."]
-    for constraint in release.roles.constraints:
-        sides = [
-            ", ".join(plain(name) for name in sorted(part)) or "nothing"
-            for part in (constraint.outcome, constraint.protected, constraint.admissible)
+    unforced = (
+        " (not enforced: structure mst is the unconstrained baseline)"
+        if release.structure == "mst"
+        else ""
+    )
+    lines += [f"- {_rule(constraint)}{unforced}" for constraint in constraints]
+    if any(constraint.proxies for constraint in constraints):
+        lines += [
+            "",
+            "A proxy is not protected for its own sake: it was declared to give a protected column "
+            "away, and the rule treats it as if it were protected.",
         ]
-        lines.append(
-            f"- {plain(constraint.name)}: {sides[0]} independent of {sides[1]}, given {sides[2]}"
-            + (
-                " (not enforced: structure mst is the unconstrained baseline)"
-                if release.structure == "mst"
-                else ""
-            )
-        )
     return [
         *lines,
         "",
         "The rule holds in the synthetic world. A model trained on it may use columns on the "
         "outcome's side, which in the real world can still carry the protected attribute.",
     ]
+
+
+def _rule(constraint: Constraint) -> str:
+    outcome, protected, admissible = (
+        ", ".join(
+            plain(name) + (" (a proxy)" if name in constraint.proxies else "")
+            for name in sorted(part)
+        )
+        or "nothing"
+        for part in (constraint.outcome, constraint.protected, constraint.admissible)
+    )
+    return f"{plain(constraint.name)}: {outcome} independent of {protected}, given {admissible}"
+
+
+def _price(release: TreeRelease) -> list[str]:
+    where = release.provenance
+    shares = ", ".join(short(where.rho * part) for part in release.split)
+    return [
+        f"- Guarantee: zero-concentrated differential privacy, rho = {exact(where.rho)}",
+        f"- Shown as (epsilon, delta): epsilon = {epsilon(where.rho, where.delta):.4g} at "
+        f"delta = {where.delta:g} (Canonne, Kamath and Steinke's conversion; rho is the promise)",
+        f"- Neighbouring tables: {RELATION_WORDS[where.relation]}",
+        f"- Debited by the draws: {short(where.debited)}; "
+        f"forfeited (charged, never used): {short(where.forfeited)}",
+        f"- Noise: {plain(where.noise)}",
+        f"- Shares of rho for one-way tables, selection and two-way tables: {shares}",
+    ]
+
+
+def _measured(release: TreeRelease) -> list[str]:
+    return [
+        f"- {len(release.one_way)} one-way tables{_sigma(release.one_way)}",
+        f"- {len(release.two_way)} two-way tables of the chosen pairs{_sigma(release.two_way)}",
+    ]
+
+
+def _sigma(marginals: Sequence[NoisyMarginal]) -> str:
+    if not marginals:
+        return ""
+    return f", noise of standard deviation {marginals[0].sigma:.4g} a cell"

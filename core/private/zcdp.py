@@ -31,34 +31,44 @@ _WAY_OUT = "write a positive number such as 0.1"
 # -- exact budgets -------------------------------------------------------------------------
 
 
-def as_rho(value: str | int | float | Decimal | Fraction) -> Fraction:
+def as_rho(value: str | int | float | Decimal | Fraction, name: str = "rho") -> Fraction:
     """A budget as an exact fraction; floats mean the decimal that they print as.
+
+    ``name`` is what messages call it: ``rho``, ``cap``, ``a share``.
 
     Raises
     ------
     BudgetError
-        For zero, negative, NaN, infinite, empty and non-numeric values, truth values, and numbers
-        outside ``SMALLEST_RHO`` to ``LARGEST_RHO``.
+        For zero, negative, NaN, infinite, empty and non-numeric values, truth values, texts with
+        anything but plain ASCII digits, and numbers outside ``SMALLEST_RHO`` to ``LARGEST_RHO``.
 
     Examples
     --------
     >>> as_rho(0.1) + as_rho("0.2") == as_rho("3/10")
     True
     """
-    exact = _parse(value)
-    if exact <= 0:
-        raise BudgetError(
-            f"rho is {'zero' if exact == 0 else 'negative'}: a budget must be above 0; {_WAY_OUT}"
-        )
-    if not SMALLEST_RHO <= exact <= LARGEST_RHO:
-        size = "small" if exact < SMALLEST_RHO else "large"
-        raise BudgetError(f"rho is too {size}: it must lie between 1e-12 and 1e9; {_WAY_OUT}")
+    try:
+        exact = _parse(value)
+        if exact <= 0:
+            sign = "zero" if exact == 0 else "negative"
+            raise BudgetError(f"is {sign}: it must be above 0; {_WAY_OUT}")
+        if not SMALLEST_RHO <= exact <= LARGEST_RHO:
+            raise _out_of_range(small=exact < SMALLEST_RHO)
+    except BudgetError as error:
+        raise BudgetError(f"{name} {error}") from error.__cause__
     return exact
+
+
+def _out_of_range(*, small: bool) -> BudgetError:
+    return BudgetError(
+        f"is too {'small' if small else 'large'}: it must be at least 1e-12 and at most 1e9; "
+        f"{_WAY_OUT}"
+    )
 
 
 def _parse(value: object) -> Fraction:
     if isinstance(value, bool | np.bool_):
-        raise BudgetError(f"rho is a truth value, not a number; {_WAY_OUT}")
+        raise BudgetError(f"is a truth value, not a number; {_WAY_OUT}")
     if isinstance(value, Fraction):
         return value
     if isinstance(value, numbers.Integral):
@@ -69,15 +79,18 @@ def _parse(value: object) -> Fraction:
         return _from_decimal(Decimal(float.__repr__(value)))
     if isinstance(value, Decimal):
         return _from_decimal(value)
-    raise BudgetError(f"rho is a {type(value).__name__}, not a number; {_WAY_OUT}")
+    raise BudgetError(f"is a {type(value).__name__}, not a number; {_WAY_OUT}")
 
 
 def _parse_text(text: str) -> Fraction:
     text = text.strip()
     if not text:
-        raise BudgetError(f"rho is empty; {_WAY_OUT}")
+        raise BudgetError(f"is empty; {_WAY_OUT}")
     if len(text) > 100:
-        raise BudgetError(f"rho is a text of {len(text)} characters; {_WAY_OUT}")
+        raise BudgetError(f"is a text of {len(text)} characters; {_WAY_OUT}")
+    if "_" in text or not text.isascii():
+        # Python reads them; a person who checks the plan may read another number.
+        raise BudgetError(f"is not a number in plain digits: {text!r}; {_WAY_OUT}")
     numerator, slash, denominator = text.partition("/")
     try:
         if not slash:
@@ -85,19 +98,18 @@ def _parse_text(text: str) -> Fraction:
         return Fraction(int(numerator), int(denominator))
     except (InvalidOperation, ValueError) as error:
         hint = "use a decimal point" if "," in text else _WAY_OUT
-        raise BudgetError(f"rho is not a number: {text!r}; {hint}") from error
+        raise BudgetError(f"is not a number: {text!r}; {hint}") from error
     except ZeroDivisionError as error:
-        raise BudgetError(f"rho divides by zero: {text!r}; {_WAY_OUT}") from error
+        raise BudgetError(f"divides by zero: {text!r}; {_WAY_OUT}") from error
 
 
 def _from_decimal(value: Decimal) -> Fraction:
     if value.is_nan():
-        raise BudgetError(f"rho is not a number (NaN); {_WAY_OUT}")
+        raise BudgetError(f"is not a number (NaN); {_WAY_OUT}")
     if value.is_infinite():
-        raise BudgetError(f"rho is infinite: that would be no protection at all; {_WAY_OUT}")
+        raise BudgetError(f"is infinite: no protection would be left; {_WAY_OUT}")
     if value and abs(value.adjusted()) > 30:  # before 10**exponent is ever computed
-        size = "small" if value.adjusted() < 0 else "large"
-        raise BudgetError(f"rho is too {size}: it must lie between 1e-12 and 1e9; {_WAY_OUT}")
+        raise _out_of_range(small=value.adjusted() < 0)
     return Fraction(value)
 
 

@@ -41,7 +41,7 @@ def _line(project: Project, index: int) -> None:
     row = project.draft[index]
     with st.container(key=f"line_{index}", gap="xsmall"):
         name, kind, domain, bins, missing = st.columns(
-            [2.5, 2.1, 4.2, 1.6, 1.6], vertical_alignment="center"
+            [2.4, 2.4, 4.1, 1.6, 1.6], vertical_alignment="center"
         )
         flag = " :orange-badge[suggested from values]" if row["flagged"] else ""
         name.markdown(f"**{plain(row['name'])}**{flag}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.errors import JustitiaError
+from core.errors import JustitiaError, LedgerError
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
 from core.releases import TreeRelease
@@ -129,7 +129,16 @@ def saved_projects() -> tuple[tuple[str, str], ...]:
 
 
 def check_population(population: PopulationPlan) -> None:
-    """Register a population, or make sure that its terms are those of the ledger."""
+    """Register a population, or make sure that its terms are those of the ledger.
+
+    Raises
+    ------
+    LedgerError
+        The ledger knows it on other terms, or, on a shared server, as somebody else's.
+    """
+    taken = {known.name for known in ledger().populations(owner=LOCAL)}
+    if shared() and population.name in taken - set(own_populations()):
+        raise LedgerError("people: this name is taken on this server; choose another one")
     ledger().create_population(
         Population(
             population.name,
@@ -142,12 +151,20 @@ def check_population(population: PopulationPlan) -> None:
     )
 
 
+def own_populations() -> tuple[str, ...]:
+    """Names of this owner's populations: on a shared server those of the owner's projects."""
+    names = {population.name for population in ledger().populations(owner=LOCAL)}
+    if shared():
+        documents = (
+            store().open_project(entry.project_id, owner=owner()).document
+            for entry in store().projects(owner())
+        )
+        names &= {(plain.get("population") or {}).get("name") for plain in documents}
+    return tuple(sorted(names))
+
+
 def known_populations() -> tuple[str, ...]:
-    """Names of this owner's populations, for the question whom a table is about."""
+    """Names of the owner's populations of real people, to ask whom a table is about."""
     if demo_only():
         return ()
-    return tuple(
-        population.name
-        for population in ledger().populations(owner=LOCAL)
-        if not population.name.startswith("demo ")
-    )
+    return tuple(name for name in own_populations() if not name.startswith("demo "))

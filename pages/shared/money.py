@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from core.errors import BudgetError
 from core.forecast import Forecast, forecast
 from core.plan import TreePlan
 from core.private.zcdp import as_rho, epsilon, format_rho
+from core.statement import guessing_sentence
 from pages.shared.project import Project
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "epsilon",
     "first_plan",
     "format_rho",
+    "guess",
     "outlook",
     "percent",
     "steps",
@@ -93,10 +96,27 @@ def outlook(project: Project, tree: TreePlan, rho: Fraction) -> Forecast:
     )
 
 
+@lru_cache(maxsize=64)
+def guess(rho: Fraction, baseline: float) -> str:
+    """What rho means for one person; public arithmetic, kept because it takes a while."""
+    return guessing_sentence(rho, baseline)
+
+
 def curve(project: Project, tree: TreePlan, options: Sequence[str]) -> Curve | None:
-    """The outlook along the slider; None where it would be slow or says nothing."""
+    """The outlook along the slider; None where it would be slow or says nothing.
+
+    Kept with the project until something public changes: it does not depend on the chosen budget.
+    """
     if len(project.released_names) > CURVE_COLUMNS:
         return None
+    facts = (project.population, project.schema, project.roles, tree.structure, tree.split)
+    key = (*facts, tuple(options))
+    if project.curve is None or project.curve[0] != key:
+        project.curve = (key, _curve(project, tree, options))
+    return project.curve[1]
+
+
+def _curve(project: Project, tree: TreePlan, options: Sequence[str]) -> Curve | None:
     points = [outlook(project, tree, as_rho(text)) for text in options]
     noise = [point.two_way_sigma for point in points if point.two_way_sigma is not None]
     persons = [point.two_way_persons for point in points if point.two_way_persons is not None]

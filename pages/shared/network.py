@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -20,6 +21,24 @@ from pages.shared.palette import FONT, LOOKS, ink
 ROW = 34
 LETTERS = 16
 EDGE_WIDTHS = (1.8, 6.5)
+
+
+class _Sketch:
+    """Parts of a figure, put together once: plotly checks whole figures far faster than parts."""
+
+    def __init__(self) -> None:
+        self.traces: list[dict[str, Any]] = []
+        self.shapes: list[dict[str, Any]] = []
+        self.annotations: list[dict[str, Any]] = []
+
+    def add_scatter(self, **trace: Any) -> None:
+        self.traces.append({"type": "scatter", **trace})
+
+    def add_shape(self, **shape: Any) -> None:
+        self.shapes.append(shape)
+
+    def add_annotation(self, **annotation: Any) -> None:
+        self.annotations.append(annotation)
 
 
 def elide(name: str, letters: int = LETTERS) -> str:
@@ -62,7 +81,7 @@ def draw(
         How much of a name is written out.
     """
     layout = lay_out(names, roles, edges, settled=settled, constraint=constraint)
-    figure = go.Figure()
+    figure = _Sketch()
     _draw_wall(figure, layout, theme)
     _draw_forbidden(figure, layout, forbidden, theme)
     for index, link in enumerate(layout.links):
@@ -74,11 +93,10 @@ def draw(
     _draw_columns(
         figure, layout, roles, rule_of(roles, constraint), _Marking(found, theme, letters)
     )
-    _dress(figure, layout, theme)
-    return figure
+    return _dress(figure, layout, theme)
 
 
-def _draw_wall(figure: go.Figure, layout: Layout, theme: str) -> None:
+def _draw_wall(figure: _Sketch, layout: Layout, theme: str) -> None:
     colours = ink(theme)
     top, bottom = layout.wall
     stops = [top, *(edge for gate in layout.gates for edge in (gate[0], gate[2])), bottom]
@@ -99,7 +117,7 @@ def _draw_wall(figure: go.Figure, layout: Layout, theme: str) -> None:
 
 
 def _draw_forbidden(
-    figure: go.Figure, layout: Layout, forbidden: Sequence[ForbiddenPair], theme: str
+    figure: _Sketch, layout: Layout, forbidden: Sequence[ForbiddenPair], theme: str
 ) -> None:
     places = {spot.name: spot for spot in layout.spots}
     across = [
@@ -129,7 +147,7 @@ def _draw_forbidden(
     )  # fmt: skip
 
 
-def _draw_link(figure: go.Figure, link: Link, title: str, colour: str, width: float) -> None:
+def _draw_link(figure: _Sketch, link: Link, title: str, colour: str, width: float) -> None:
     figure.add_scatter(
         x=[x for x, _ in link.path],
         y=[y for _, y in link.path],
@@ -139,7 +157,7 @@ def _draw_link(figure: go.Figure, link: Link, title: str, colour: str, width: fl
     )
 
 
-def _draw_jumps(figure: go.Figure, layout: Layout, theme: str) -> None:
+def _draw_jumps(figure: _Sketch, layout: Layout, theme: str) -> None:
     colours = ink(theme)
     for link in layout.links:
         if link.illegal:
@@ -175,7 +193,7 @@ class _Marking:
 
 
 def _draw_columns(
-    figure: go.Figure,
+    figure: _Sketch,
     layout: Layout,
     roles: Roles,
     rule: Constraint,
@@ -241,7 +259,7 @@ def _text_side(spot: Spot) -> str:
     return "middle left" if spot.lane is Lane.PROTECTED else "middle right"
 
 
-def _dress(figure: go.Figure, layout: Layout, theme: str) -> None:
+def _dress(figure: _Sketch, layout: Layout, theme: str) -> go.Figure:
     colours = ink(theme)
     heads = (
         (-1.5, "left", "Protected side"),
@@ -258,19 +276,22 @@ def _dress(figure: go.Figure, layout: Layout, theme: str) -> None:
             x=-1.5, y=layout.floor - 0.4, text="<b>On neither side yet</b>", showarrow=False,
             xanchor="left", font={"size": 13, "color": colours.soft},
         )  # fmt: skip
-    figure.update_layout(
-        height=int(ROW * (1.2 - layout.bottom) + 20),
-        margin={"l": 4, "r": 4, "t": 4, "b": 4},
-        showlegend=False,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        hovermode="closest",
-        dragmode="pan",
-        hoverlabel={"align": "left"},
-        font={"family": FONT},
-        xaxis={"visible": False, "range": [-1.52, 1.52], "fixedrange": False},
-        yaxis={"visible": False, "range": [layout.bottom, 1.2], "fixedrange": False},
-    )
+    dress = {
+        "shapes": figure.shapes,
+        "annotations": figure.annotations,
+        "height": int(ROW * (1.2 - layout.bottom) + 20),
+        "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
+        "showlegend": False,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "hovermode": "closest",
+        "dragmode": "pan",
+        "hoverlabel": {"align": "left"},
+        "font": {"family": FONT},
+        "xaxis": {"visible": False, "range": [-1.52, 1.52]},
+        "yaxis": {"visible": False, "range": [layout.bottom, 1.2]},
+    }
+    return go.Figure(figure.traces, dress)
 
 
 def describe(

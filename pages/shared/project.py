@@ -79,6 +79,8 @@ class Project:
         Which release this session watches grow, and how many edges are shown (session only).
     notes, problem
         Sentences to show once, on the next page that is drawn.
+    curve
+        The last outlook along the budget's slider, with the public facts it follows from.
     base
         What the grid of many columns started from (session only).
     reading_notes, header
@@ -113,6 +115,7 @@ class Project:
     watching: str = ""
     drawn: int = 0
     notes: tuple[str, ...] = ()
+    curve: Any = field(default=None, repr=False)
     base: tuple[Mapping[str, Any], ...] | None = field(default=None, repr=False)
     problem: str = ""
     confirm_problem: str = ""

@@ -7,7 +7,6 @@ import streamlit as st
 from core.errors import JustitiaError
 from core.forecast import Verdict
 from core.plan import TreePlan
-from core.statement import guessing_sentence
 from pages.shared import charts, guards, money
 from pages.shared import project as state
 from pages.shared.money import epsilon, format_rho
@@ -191,11 +190,9 @@ with effect:
         key="baseline",
         persist_state="session",
     )
-    st.markdown(guessing_sentence(chosen, baseline))
+    st.markdown(money.guess(chosen, baseline))
     if spent > 0:
-        st.markdown(
-            f"With all that was spent before: {guessing_sentence(spent + chosen, baseline)}"
-        )
+        st.markdown(f"With all that was spent before: {money.guess(spent + chosen, baseline)}")
     st.caption(
         "What can be learnt from everyone else is not limited, and an attacker who answers only "
         "when sure can be right more often when answering."

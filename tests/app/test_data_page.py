@@ -318,3 +318,40 @@ def test_the_preview_is_shown_only_in_the_private_workspace(app: AppTest) -> Non
     box = app.container(key="private_workspace")
     assert "zebra" in box.dataframe[0].value.to_csv()
     assert "Private workspace" in words(app)
+
+
+def test_owners_on_a_shared_server_see_neither_projects_nor_people_of_others(
+    app: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUSTITIA_MODE", "shared")
+    app.user = {"is_logged_in": True, "sub": "anna"}
+    upload(opened(app), "staff.csv", STAFF)
+    declare(app, "staff of anna")
+    release(app, sex="S", grade="O")
+    go(app, "start")
+    app.text_input(key="project_name").set_value("Anna's survey")
+    app.form_submit_button[0].click().run()
+    other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    other.user = {"is_logged_in": True, "sub": "ben"}
+    other.query_params["project"] = app.query_params["project"]
+    other.run()
+    assert other.session_state[KEY].identity == "", "an address alone opens nobody's project"
+    assert "Anna" not in words(other)
+    assert not [button for button in other.button if (button.key or "").startswith("open_")]
+    upload(go(other, "data"), "staff.csv", STAFF)
+    assert "staff of anna" not in str([box.options for box in other.selectbox])
+    declare_as(other, "staff of anna")
+    assert other.session_state[KEY].population is None
+    assert "taken" in words(other)
+
+
+def declare_as(app: AppTest, population: str) -> None:
+    project = app.session_state[KEY]
+    for index, values in enumerate(("f | m", "A | B | C")):
+        key = f"column_{project.generation}_{index}"
+        app.selectbox(key=f"{key}_kind").set_value("categorical").run()
+        app.text_input(key=f"{key}_categories").set_value(values).run()
+    app.text_input(key=f"population_{project.generation}_name").set_value(population).run()
+    app.checkbox(key="public_domain").check().run()
+    app.button(key="confirm_schema").click().run()
+    assert not app.exception

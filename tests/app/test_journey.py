@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.private.ledger import SpendState
+from core.privci.structures import STRUCTURES
 from core.releases import TreeRelease
 from pages.shared import house, jobs
 from pages.shared.guards import PAGES
@@ -345,3 +346,39 @@ def test_no_page_shows_a_true_count(app: AppTest) -> None:
             shown += frame_shown.value.to_csv()
         numbers = set(re.findall(r"\b\d+\b", shown.replace(",", "")))
         assert not numbers & {str(count) for count in counts}
+
+
+def test_structures_are_compared_in_simulation_on_demo_data_only(app: AppTest) -> None:
+    released(app)
+    app.button(key="compare").click().run()
+    assert not app.exception
+    assert set(app.segmented_control(key="compared").options) == set(STRUCTURES)
+    assert "Simulated, not private" in words(app)
+    assert len(rows()) == 1, "simulation must not touch the ledger"
+    project = app.session_state[KEY]
+    from pages.shared import actions
+
+    found = jobs.desk().find(actions.comparison_key(project)).result
+    assert all(
+        release.provenance.simulated for release in found.values() if not isinstance(release, str)
+    )
+    project.demo = None
+    assert actions.comparison_key(project) is None
+    assert actions.compare_structures(project) is None
+
+
+def test_the_replay_plays_and_pauses(app: AppTest) -> None:
+    released(app)
+    (slider,) = [item for item in app.slider if item.label == "Step of the tree"]
+    last = slider.value
+    (play,) = [button for button in app.button if button.label == "Play"]
+    play.click().run()
+    (slider,) = [item for item in app.slider if item.label == "Step of the tree"]
+    assert slider.value < last
+    (pause,) = [button for button in app.button if button.label == "Pause"]
+    pause.click().run()
+    (slider,) = [item for item in app.slider if item.label == "Step of the tree"]
+    stopped = slider.value
+    app.run()
+    (slider,) = [item for item in app.slider if item.label == "Step of the tree"]
+    assert slider.value == stopped

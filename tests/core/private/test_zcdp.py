@@ -86,11 +86,23 @@ def test_a_budget_is_the_decimal_that_was_written(value, expected):
         ("1e999999999", "too large"),
         ("1e-999999999", "too small"),
         ("9" * 101, "characters"),
+        ("1_000", "plain digits"),
+        ("1_0/3", "plain digits"),
+        ("\u0661", "plain digits"),
+        ("\uff11", "plain digits"),
+        ("1/\u0663", "plain digits"),
     ],
 )
 def test_what_is_not_a_budget_is_refused_in_words(value, words):
     with pytest.raises(BudgetError, match=words):
         as_rho(value)
+
+
+@pytest.mark.parametrize("value", [0, "-1", "x", "nan", "1e10", True, None, "1_0", "1/0"])
+def test_what_is_refused_is_called_by_its_name(value):
+    with pytest.raises(BudgetError, match=r"^cap (is|divides)") as caught:
+        as_rho(value, "cap")
+    assert "rho" not in str(caught.value)
 
 
 def test_parts_that_floats_get_wrong_sum_exactly():
