@@ -8,6 +8,7 @@ import sys
 BENCHMARKS = {
     "privci-trees": "noise-free tree scores on the papers' tables (needs --data)",
     "engines": "error of the exact and entropic engines by budget (needs --data)",
+    "screenshots": "every page, light, dark and narrow, into docs/screenshots",
     "speed": "time, memory and error against the MST recipe on mbi (needs --data)",
 }
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from core import demo, starting
-from core.attachment import attach, attach_simulated, request_id
+from core.attachment import attach, attach_simulated, request_id, settled
 from core.errors import JustitiaError, ReadingError
 from core.plan import Plan, SyntheticPlan
 from core.private.reading import HeaderError, read_table
@@ -93,6 +93,10 @@ def take_upload(project: Project, name: str, content: bytes) -> None:
         project.problem = str(error)
         return
     project.reading_notes = tuple(table.report.notes)
+    # What was found out is declared from here on: no row may decide how others are read.
+    project.settled = settled(reading, table.report)
+    types = dict(table.storage) if table.report.format == "parquet" else {}
+    project.synthetic = replace(project.synthetic, types=types)
     project.attach(table, name, table.names)
 
 
@@ -108,7 +112,7 @@ def release_tree(project: Project) -> Run:
     plan = project.plan
     if plan is None:
         raise ReadingError("the plan is not complete; nothing was spent")
-    attached = attach(plan, rows_of(project), house.ledger())
+    attached = attach(plan, rows_of(project), house.ledger(), house.owner())
     identity = request_id(plan, attached.table_id, project.attempt)
     for note in attached.notes:
         project.say(note)
@@ -154,7 +158,7 @@ def derived_key(run: Run, settings: SyntheticPlan) -> str:
 def derive_files(project: Project, run: Run, release: TreeRelease) -> Job:
     """Fit, sample, certify and write every file, in a job; costs nothing."""
     plan = replace(run.read_plan(), synthetic=project.synthetic)
-    account = ledger_document(house.ledger(), plan.population.name, run.request_id)
+    account = ledger_document(house.ledger(), plan.population.name, run.request_id, house.owner())
 
     def work(progress: Progress) -> Any:
         return derive(plan, release, account, progress)

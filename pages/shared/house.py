@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.errors import JustitiaError, LedgerError
+from core.errors import JustitiaError
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
 from core.releases import TreeRelease
@@ -134,11 +134,8 @@ def check_population(population: PopulationPlan) -> None:
     Raises
     ------
     LedgerError
-        The ledger knows it on other terms, or, on a shared server, as somebody else's.
+        The ledger knows it on other terms.
     """
-    taken = {known.name for known in ledger().populations(owner=LOCAL)}
-    if shared() and population.name in taken - set(own_populations()):
-        raise LedgerError("people: this name is taken on this server; choose another one")
     ledger().create_population(
         Population(
             population.name,
@@ -146,21 +143,15 @@ def check_population(population: PopulationPlan) -> None:
             population.unit,
             population.cap,
             population.delta,
+            owner=owner(),
             expected_rows=population.expected_rows,
         )
     )
 
 
 def own_populations() -> tuple[str, ...]:
-    """Names of this owner's populations: on a shared server those of the owner's projects."""
-    names = {population.name for population in ledger().populations(owner=LOCAL)}
-    if shared():
-        documents = (
-            store().open_project(entry.project_id, owner=owner()).document
-            for entry in store().projects(owner())
-        )
-        names &= {(plain.get("population") or {}).get("name") for plain in documents}
-    return tuple(sorted(names))
+    """Names of this owner's populations."""
+    return tuple(sorted(known.name for known in ledger().populations(owner=owner())))
 
 
 def known_populations() -> tuple[str, ...]:

@@ -83,6 +83,8 @@ class Project:
         The last outlook along the budget's slider, with the public facts it follows from.
     base
         What the grid of many columns started from (session only).
+    reading, settled
+        How the steward wants the file read, and that with everything filled in that was found out.
     reading_notes, header
         How the file was understood, and proposed names where its own cannot be used.
     """
@@ -96,6 +98,7 @@ class Project:
     table_name: str = ""
     table_number: int = 0
     reading: ReadingPlan = field(default_factory=ReadingPlan)
+    settled: ReadingPlan = field(default_factory=ReadingPlan)
     draft: tuple[Mapping[str, Any], ...] = ()
     generation: int = 0
     population_draft: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +152,7 @@ class Project:
                 self.roles,
                 self.tree,
                 self.synthetic,
-                self.reading,
+                self.settled,
                 self.demo,
             )
         except JustitiaError:

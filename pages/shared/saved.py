@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,6 @@ VERSION = 1
 
 def to_plain(project: Project) -> dict[str, Any]:
     """Everything that the steward chose, and the ids of what was paid for."""
-    reading = project.reading
     return {
         "version": VERSION,
         "name": project.name,
@@ -27,13 +27,8 @@ def to_plain(project: Project) -> dict[str, Any]:
         else [project.demo.name, project.demo.rows, project.demo.seed],
         "table_name": project.table_name,
         "table_number": project.table_number,
-        "reading": [
-            reading.delimiter,
-            reading.encoding,
-            reading.decimal,
-            reading.sheet,
-            dict(reading.rename),
-        ],
+        "reading": _reading(project.reading),
+        "settled": _reading(project.settled),
         "draft": [dict(row) for row in project.draft],
         "population_draft": dict(project.population_draft),
         "schema": None if project.schema is None else project.schema.to_dict(),
@@ -51,12 +46,23 @@ def to_plain(project: Project) -> dict[str, Any]:
             project.synthetic.rows,
             project.synthetic.engine,
             project.synthetic.seed,
+            list(project.synthetic.files),
+            dict(project.synthetic.types),
         ],
         "fitted": project.fitted,
         "attempt": project.attempt,
         "runs": [[run.request_id, run.plan, run.table, run.table_id] for run in project.runs],
         "sign_off": {key: dict(value) for key, value in project.sign_off.items()},
     }
+
+
+def _reading(reading: ReadingPlan) -> dict[str, Any]:
+    plain = asdict(reading)
+    return {**plain, "rename": dict(reading.rename), "day_numbers": list(reading.day_numbers)}
+
+
+def _to_reading(plain: Mapping[str, Any]) -> ReadingPlan:
+    return ReadingPlan(**{**plain, "day_numbers": tuple(plain["day_numbers"])})
 
 
 def _population(population: PopulationPlan | None) -> dict[str, Any] | None:
@@ -91,7 +97,8 @@ def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
         demo=None if demo is None else DemoOrigin(*demo),
         table_name=plain["table_name"],
         table_number=int(plain["table_number"]),
-        reading=ReadingPlan(*plain["reading"]),
+        reading=_to_reading(plain["reading"]),
+        settled=_to_reading(plain["settled"]),
         draft=tuple(plain["draft"]),
         population_draft=dict(plain["population_draft"]),
         schema=None if plain["schema"] is None else Schema.from_dict(plain["schema"]),
@@ -110,7 +117,9 @@ def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
         tree=None
         if tree is None
         else TreePlan(Fraction(tree[0]), tree[1], tuple(Fraction(part) for part in tree[2])),
-        synthetic=SyntheticPlan(*plain["synthetic"]),
+        synthetic=SyntheticPlan(
+            *plain["synthetic"][:3], tuple(plain["synthetic"][3]), plain["synthetic"][4]
+        ),
         fitted=bool(plain["fitted"]),
         attempt=int(plain["attempt"]),
         runs=runs_of(plain),

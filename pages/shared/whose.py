@@ -171,7 +171,7 @@ def existing_terms(name: str) -> Any:
     if not name or (house.shared() and name not in house.own_populations()):
         return None
     try:
-        return house.ledger().population(name)
+        return house.ledger().population(name, house.owner())
     except JustitiaError:
         return None
 

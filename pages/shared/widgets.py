@@ -54,8 +54,9 @@ def account(project: Project) -> tuple[Population, Fraction] | None:
     if project.population is None:
         return None
     try:
-        known = house.ledger().population(project.population.name)
-        return known, house.ledger().spent(project.population.name)
+        name, owner = project.population.name, house.owner()
+        known = house.ledger().population(name, owner)
+        return known, house.ledger().spent(name, owner=owner)
     except JustitiaError:
         return None
 

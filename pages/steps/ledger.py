@@ -38,7 +38,7 @@ st.caption(
     f"{plain(population.name)} · protected: {population.unit.words} · neighbouring tables differ "
     f"by {'adding or removing' if population.relation == 'add_remove' else 'replacing'} one"
 )
-spends = house.ledger().spends(population.name)
+spends = house.ledger().spends(population.name, owner=house.owner())
 if not spends:
     st.info("Nothing was charged yet.", icon=":material/receipt_long:")
 else:
@@ -82,11 +82,13 @@ with st.expander("What the states mean"):
 def raise_cap() -> None:
     """Change the cap, on purpose."""
     try:
-        house.ledger().set_cap(population.name, as_rho(st.session_state["cap"].strip()))
+        house.ledger().set_cap(
+            population.name, as_rho(st.session_state["cap"].strip()), owner=house.owner()
+        )
     except JustitiaError as error:
         project.problem = str(error)
         return
-    known = house.ledger().population(population.name)
+    known = house.ledger().population(population.name, house.owner())
     project.change(population=books.with_cap(project.population, known.cap))
     project.say(f"The cap is ρ = {format_rho(known.cap)} now.")
 

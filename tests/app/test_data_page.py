@@ -341,8 +341,15 @@ def test_owners_on_a_shared_server_see_neither_projects_nor_people_of_others(
     upload(go(other, "data"), "staff.csv", STAFF)
     assert "staff of anna" not in str([box.options for box in other.selectbox])
     declare_as(other, "staff of anna")
-    assert other.session_state[KEY].population is None
-    assert "taken" in words(other)
+    # The same name is another population: it has an owner, a cap and a ledger of its own.
+    known = house.ledger().populations()
+    assert sorted((found.name, found.owner) for found in known) == [
+        ("staff of anna", "anna"),
+        ("staff of anna", "ben"),
+    ]
+    assert house.ledger().spent("staff of anna", owner="anna") > 0
+    assert house.ledger().spent("staff of anna", owner="ben") == 0
+    assert not house.ledger().spends("staff of anna", owner="ben")
 
 
 def declare_as(app: AppTest, population: str) -> None:

@@ -98,10 +98,12 @@ ALGORITHMS = ("core/privci/", "core/pumba/", "core/pace/")
 WIRING: dict[str, tuple[str, ...]] = {
     "core/attachment.py": ("coding", "fingerprint", "reading", "source"),
     "core/simulation.py": ("noise", "source", "table"),
-    "core/starting.py": ("reading", "suggestions"),
+    # Fitness: coarse shares of the rows, passed on as words to the steward's own screen.
+    "core/starting.py": ("fitness", "reading", "suggestions"),
     "core/store.py": ("ledger_tables",),
     "core/runner.py": ("reading",),
-    "core/__main__.py": ("reading",),
+    # A lost secret is replaced by an explicit command.
+    "core/__main__.py": ("fingerprint",),
     "pages/shared/": ("reading", "suggestions"),
 }
 
@@ -324,6 +326,7 @@ OFFENDERS: tuple[tuple[Rule, str, str], ...] = (
     (screens_stay_out_of_core, "core/plan.py", "from streamlit import cache_data\n"),
     (rows_stay_in_the_private_room, "core/bundle.py", "from core.private.source import X\n"),
     (rows_stay_in_the_private_room, "core/bundle.py", "from core.private import table\n"),
+    (rows_stay_in_the_private_room, "core/runner.py", "from core.private.fitness import f\n"),
     (rows_stay_in_the_private_room, "core/bundle.py", "from .private import coding\n"),
     (rows_stay_in_the_private_room, "core/privci/select.py", "from ..private import vault\n"),
     (rows_stay_in_the_private_room, "core/pace/select.py", "import core.private.ledger\n"),
