@@ -134,7 +134,7 @@ def _open(source: str | Path | bytes) -> zipfile.ZipFile:
 
 
 def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool, dict[str, str]]:
-    """Every file by plain name, after its hash was checked; the stamp; and where rows were drawn."""
+    """Files by plain name, hashes checked; whether they are simulated; where rows were drawn."""
     with _open(source) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]

@@ -22,7 +22,7 @@ TOLERANCE = 1e-6
 
 
 def check_plan(plan: Plan, text: bytes, release: TreeRelease) -> None:
-    """The plan's terms, price, roles and declarations are those of the release, and it says no more.
+    """The plan's terms, price, roles and declarations are those of the release, and nothing more.
 
     A comment, or a declaration of a column that was not released, is no part of what was checked.
     """

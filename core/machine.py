@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping
 from importlib import metadata
@@ -13,7 +14,7 @@ PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "mbi", "jax")
 
 
 def described() -> dict[str, str]:
-    """This program, Python, packages, operating system, processor and its vector instructions.
+    """Versions of program, Python and packages, operating system, processor and threads.
 
     The same machine gives the same description.  Rows that are drawn again where it is equal must
     be equal to the last byte; elsewhere sums may round otherwise.
@@ -28,6 +29,8 @@ def described() -> dict[str, str]:
         "system": platform.system(),
         "machine": platform.machine(),
         "vector instructions": " ".join(dispatched) or "none",
+        # Sums over threads are added in an order that depends on how many there are.
+        "threads": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count()),
     }
 
 

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from core.errors import BudgetError, PlanError, RolesError
-from core.forecast import Verdict, forecast, forecast_of
+from core.forecast import Verdict, forecast, forecast_for, forecast_of
+from core.plan import Plan, PopulationPlan, TreePlan
 from core.private.table import CodedTable
+from core.private.zcdp import epsilon, guessing_bound
 from core.privci.select import release_tree
+from core.promise import NO_PROTECTION
 from core.releases import Relation, Unit
 from core.roles import Role, Roles
 from core.schema import Column, Kind, Schema
@@ -111,7 +114,7 @@ def test_the_numbers_are_the_formulas(structure: str, relation: Relation, rows: 
         assert view.selection_epsilon == pytest.approx(epsilon, rel=1e-3)
         assert view.selection_noise == pytest.approx(2 * score / epsilon, rel=1e-3)
     noun = "persons" if rows == 1 else "rows"
-    assert noun in view.sentences[0]
+    assert noun in view.sentences[1]  # after the warning about so high a price
 
 
 def test_without_expected_rows_the_verdict_is_open() -> None:
@@ -120,6 +123,49 @@ def test_without_expected_rows_the_verdict_is_open() -> None:
     assert view.one_way_persons is view.two_way_persons is view.visible_dependence is None
     assert view.suggestions == ()
     assert "expected number of rows" in view.sentences[-1]
+
+
+def test_a_forecast_without_expected_rows_names_the_setting() -> None:
+    assert "[population] expected_rows" in forecast(coins(4), Roles(), Fraction(1)).sentences[-1]
+
+
+@pytest.mark.parametrize(
+    ("rho", "flagged"), [("1/10", False), ("9/5", False), ("19/10", True), ("500", True)]
+)
+def test_an_absurd_price_is_flagged_however_clear_the_result(rho: str, flagged: bool) -> None:
+    view = forecast(coins(4), Roles(), Fraction(rho), expected_rows=10_000)
+    assert view.verdict is Verdict.CLEAR
+    assert (view.flags == (NO_PROTECTION,)) == flagged
+    assert view.sentences[0].startswith("No meaningful protection") == flagged
+    # The rule: a guess that is right once in a hundred may be right more often than wrong.
+    assert (guessing_bound(Fraction(rho), 0.01) > 0.5) == flagged
+
+
+def test_no_advice_recommends_a_price_that_protects_nobody() -> None:
+    view = forecast(coins(80), Roles(), Fraction(1, 10), expected_rows=20)
+    assert view.verdict is Verdict.MOSTLY_NOISE
+    assert "protects nobody" in view.suggestions[-1]
+    assert "rho = " not in view.suggestions[-1]
+
+
+def test_the_forecast_of_a_plan_begins_with_its_price() -> None:
+    plan = Plan(
+        PopulationPlan("people", Relation.REPLACE_ONE, delta=1e-6),
+        coins(3),
+        Roles(),
+        TreePlan(Fraction(1, 10)),
+    )
+    price, guess, *rest = forecast_for(plan).sentences
+    shown = f"{epsilon(Fraction(1, 10), 1e-6):.4g}"
+    assert price == f"The price is rho = 0.1: epsilon = {shown} at delta = 1e-06."
+    assert "at most 3.51 times in 100" in guess
+    assert "another row in place of that person's" in guess
+    assert (
+        tuple(rest)
+        == forecast(
+            plan.schema, plan.roles, Fraction(1, 10), relation=Relation.REPLACE_ONE
+        ).sentences
+    )
 
 
 def test_one_column_has_no_edges_to_speak_of() -> None:

@@ -24,7 +24,6 @@ from core.releases import (
 )
 from core.roles import Role, Roles
 from core.schema import Column, Kind, Schema
-from core.statement import exact, guessing_sentence, plain, statement
 
 SCHEMA = Schema(
     (
@@ -125,31 +124,3 @@ def test_the_reference_is_rounded_to_the_score_grid():
     table = reference.grid_table(("a", "b"))
     assert table.dtype == np.int64
     assert np.abs(table / SCORE_GRID - 10 * np.outer([0.3, 0.7], [0.5, 0.5])).max() <= 0.5 / 1024
-
-
-def test_the_statement_says_what_a_reader_must_know():
-    text = statement(tree_release())
-    for words in (
-        "rho = 0.1",
-        "at delta = 1e-09",
-        "adding or removing one unit",
-        "at most 2 rows each, enforced",
-        "data-dependent domain",
-        "guesses right at most 3.51 times in 100",
-        "people &#60;b&#62;",
-        "forfeited",
-    ):
-        assert words in text, words
-    assert "SIMULATED" not in text
-    simulated = replace(tree_release().provenance, simulated=True)
-    assert "SIMULATED, NOT PRIVATE" in statement(tree_release(provenance=simulated))
-    assert "Partial release" in statement(tree_release(partial=True))
-    assert "not enforced" in statement(tree_release(structure="mst"))
-
-
-def test_numbers_and_names_in_statements():
-    assert exact(Fraction(3, 10)) == "0.3"
-    assert exact(Fraction(0)) == "0"
-    assert exact(Fraction(0.1)) == "about 0.1"
-    assert "1 time in 100" in guessing_sentence(Fraction(1))
-    assert plain("a\nb [x](y) <script>") == "a b \\[x\\](y) &#60;script&#62;"

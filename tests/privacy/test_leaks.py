@@ -23,7 +23,7 @@ from core.__main__ import main
 from core.attachment import attach, read_for, request_id
 from core.bundle import bundle_bytes, verify
 from core.errors import BundleError, JustitiaError, LedgerError, SchemaError
-from core.plan import Plan, PopulationPlan, ReadingPlan, TreePlan
+from core.plan import Plan, PopulationPlan, ReadingPlan, TreePlan, parse_plan
 from core.private.coding import encode
 from core.private.ledger import Ledger, SpendState
 from core.private.raw import RawTable, ReadingReport
@@ -630,7 +630,42 @@ def swapped(name, old, new):
     return change
 
 
+def swapped_rows(files):
+    """Two answers exchanged: every value stays in its domain, and every count of it the same."""
+    header, *rows = files["synthetic.csv"].decode().split("\r\n")[:-1]
+    first = next(i for i, row in enumerate(rows) if row.endswith(",no"))
+    second = next(i for i, row in enumerate(rows) if row.endswith(",yes"))
+    rows[first] = rows[first].removesuffix("no") + "yes"
+    rows[second] = rows[second].removesuffix("yes") + "no"
+    files["synthetic.csv"] = ("\r\n".join([header, *rows]) + "\r\n").encode()
+
+
+def rewritten_plan(**changes):
+    """The plan with declarations of what was not released."""
+
+    def change(files):
+        known = parse_plan(files["plan.toml"].decode())
+        columns = [
+            replace(column, **changes.get(column.name, {})) for column in known.schema.columns
+        ]
+        files["plan.toml"] = replace(known, schema=Schema(tuple(columns))).to_toml().encode()
+
+    return change
+
+
 LIES = {
+    "plan comment": lambda files: files.update(
+        {"plan.toml": b"# approved by the ethics board\n" + files["plan.toml"]}
+    ),
+    "plan spacing": swapped("plan.toml", b"unit_rows = 2", b"unit_rows  =  2"),
+    "plan default": swapped("plan.toml", b"[synthetic]\n", b"[synthetic]\nfiles = ['csv']\n"),
+    "plan declares what is not released": rewritten_plan(
+        wealth={"kind": "real", "lower": 0, "upper": OUTLIERS[1], "reason": ""}
+    ),
+    "ledger beyond its cap": altered_json(
+        "ledger.json", cap_rho="1/4", spent_rho="1/2", remaining_rho="-1/4"
+    ),
+    "synthetic values within their domains": swapped_rows,
     "certificate edges": altered_json("certificate.json", edges=[]),
     "certificate words": altered_json("certificate.json", words=["all is well"]),
     "certificate structure": altered_json("certificate.json", structure="privci-exact"),
