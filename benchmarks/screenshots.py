@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Page
 
 from tests.browser import house
@@ -18,6 +19,10 @@ LOOKS = {
         "color_scheme": "light",
         "viewport": {"width": 390, "height": 844},
         "device_scale_factor": 2,
+        "user_agent": (
+            "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) "
+            "Chrome/156.0.0.0 Mobile Safari/537.36"
+        ),
     },
 }
 
@@ -27,6 +32,14 @@ def whole(page: Page) -> int:
     return int(page.evaluate(
         "document.querySelector('[data-testid=stMain]').scrollHeight"
     ))  # fmt: skip
+
+
+def shoot(page: Page, path: Path) -> None:
+    """A screenshot with 255 colours, which is plenty here and a third of the bytes."""
+    page.screenshot(path=path)
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(255, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -48,13 +61,13 @@ def main(argv: list[str] | None = None) -> int:
 def _shoot(visitor: house.Visitor, look: str, out: Path) -> None:
     page = visitor.open()
     width, height = (LOOKS[look]["viewport"][side] for side in ("width", "height"))
-    page.screenshot(path=out / f"welcome-{look}.png")
+    shoot(page, out / f"welcome-{look}.png")
     house.journey(page)
     for name in PAGES:
         house.go(page, name)
         page.set_viewport_size({"width": width, "height": min(max(whole(page), height), 6000)})
         page.wait_for_timeout(1500)
-        page.screenshot(path=out / f"{name.lower()}-{look}.png")
+        shoot(page, out / f"{name.lower()}-{look}.png")
         page.set_viewport_size({"width": width, "height": height})
     print(f"{look}: {len(PAGES)} pages, {len(visitor.foreign)} requests elsewhere")
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m core demo | draft | forecast | run | ledger | verify``."""
+"""The command line: ``python -m core demo | draft | check | forecast | run | ledger | verify``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   python -m core demo --out demo
   python -m core run demo/plan.toml --data demo/demo.csv --out out
   python -m core draft --data mine.csv --suggest --out mine.toml
+  python -m core check mine.toml --data mine.csv
   python -m core forecast mine.toml
   python -m core ledger
   python -m core verify out/bundle.zip
@@ -65,7 +66,12 @@ def parser() -> argparse.ArgumentParser:
     draft = commands.add_parser("draft", help="start a plan for your own table")
     draft.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
     draft.add_argument("--out", required=True, type=Path, help="plan file to write")
-    draft.add_argument("--codebook", type=Path, help="public declarations (CSV or JSON)")
+    draft.add_argument(
+        "--codebook",
+        type=Path,
+        help="public declarations (CSV or JSON); docs/codebook.md describes the format",
+    )
+    draft.add_argument("--force", action="store_true", help="replace the plan file if there is one")
     draft.add_argument(
         "--suggest",
         action="store_true",
@@ -84,6 +90,13 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="take the names offered for repeated or empty ones; the plan keeps them, edit there",
     )
+
+    check = commands.add_parser(
+        "check",
+        help="whether a table fits a plan, in coarse shares for your own eyes; spends nothing",
+    )
+    check.add_argument("plan", type=Path, help="plan file (TOML)")
+    check.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
 
     forecast = commands.add_parser("forecast", help="what a plan's price buys; reads no data")
     forecast.add_argument("plan", type=Path, help="plan file (TOML)")
@@ -126,6 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = {
         "demo": _demo,
         "draft": _draft,
+        "check": _check,
         "forecast": _forecast,
         "run": _run,
         "ledger": _ledger,
@@ -181,8 +195,10 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _draft(options: argparse.Namespace) -> None:
     from core.plan import ReadingPlan
-    from core.starting import draft_plan
+    from core.starting import check_output, draft_plan
 
+    sources = [path for path in (options.data, options.codebook) if path is not None]
+    check_output(options.out, sources, force=options.force)
     drafted = draft_plan(
         options.data,
         suggest=options.suggest,
@@ -194,6 +210,14 @@ def _draft(options: argparse.Namespace) -> None:
     for note in drafted.notes:
         print(f"note: {note}", file=sys.stderr)
     print(options.out)
+
+
+def _check(options: argparse.Namespace) -> None:
+    from core.plan import read_plan
+    from core.starting import check_fit
+
+    for line in check_fit(read_plan(options.plan), options.data):
+        print(line)
 
 
 def _forecast(options: argparse.Namespace) -> None:

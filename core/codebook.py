@@ -4,12 +4,14 @@ A CSV codebook has one row a column and a header with ``name``, ``kind`` and whi
 settings of :class:`core.column.Column` are needed.  An empty cell means the default.  Lists
 (``categories``, ``edges``, ``missing_markers``) are separated by ``|``, and blanks around it do
 not count; a ``|``, a backslash, and a blank at either end of an entry have a backslash before
-them.  A JSON codebook is a list of such columns, or an object with that list as ``columns``.
+them, and so have ``;`` and ``,`` in a cell of a single entry.  A JSON codebook is a list of such
+columns, or an object with that list as ``columns``.  ``docs/codebook.md`` shows all of it.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 import re
@@ -30,6 +32,21 @@ MAXIMUM_DEPTH = 8
 _LISTS = ("categories", "edges", "missing_markers")
 _WHOLE = ("bins", "decimals")
 _SETTINGS = tuple(item.name for item in fields(Column))
+#: Other words that people use for settings.
+_MEANT = {
+    "column": "name",
+    "variable": "name",
+    "field": "name",
+    "type": "kind",
+    "values": "categories",
+    "labels": "categories",
+    "levels": "categories",
+    "min": "lower",
+    "minimum": "lower",
+    "max": "upper",
+    "maximum": "upper",
+    "format": "date_format",
+}
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
 
@@ -144,7 +161,7 @@ def _from_csv(data: bytes, codec: str, name: str) -> Schema:
         if not any(cell.strip() for cell in record):
             continue
         if not header:
-            header = _header([cell.strip() for cell in record], name)
+            header = _header([cell.strip().lower() for cell in record], name)
             continue
         if len(record) != len(header):
             raise ReadingError(
@@ -161,16 +178,22 @@ def _from_csv(data: bytes, codec: str, name: str) -> Schema:
 def _header(names: list[str], file: str) -> list[str]:
     unknown = [name for name in names if name not in _SETTINGS]
     if unknown:
+        close = difflib.get_close_matches(unknown[0], _SETTINGS, n=1)
+        meant = _MEANT.get(unknown[0]) or (close[0] if close else None)
+        hint = f"; did you mean {meant!r}?" if meant else ""
         raise SchemaError(
-            f"{file}: the header names the unknown setting {unknown[0]!r}; known: "
-            f"{', '.join(_SETTINGS)}"
+            f"{file}: the header names the unknown setting {unknown[0]!r}{hint}; known: "
+            f"{', '.join(_SETTINGS)} (see docs/codebook.md)"
         )
     repeated = [name for name in _SETTINGS if names.count(name) > 1]
     if repeated:
         raise SchemaError(f"{file}: the header names {repeated[0]!r} twice; keep one")
     for needed in ("name", "kind"):
         if needed not in names:
-            raise SchemaError(f"{file}: the header needs a column called {needed}")
+            raise SchemaError(
+                f"{file}: the header needs a column called {needed}; the first line of a codebook "
+                "names the settings, for example name,kind,categories,lower,upper"
+            )
     return names
 
 
@@ -181,7 +204,7 @@ def _settings(row: Mapping[str, str]) -> dict[str, Any]:
         if setting in plain or not cell.strip():
             continue
         if setting in _LISTS:
-            plain[setting] = _split(cell)
+            plain[setting] = _listed(cell, setting, row["name"])
         elif setting in _WHOLE:
             plain[setting] = _whole(cell, setting, row["name"])
         elif setting == "data_dependent":
@@ -204,6 +227,21 @@ def _truth(cell: str, name: str) -> bool:
     if word not in _TRUE + _FALSE:
         raise SchemaError(f"column {name!r}: data_dependent must be true or false")
     return word in _TRUE
+
+
+def _listed(cell: str, setting: str, name: str) -> list[str]:
+    """Entries of a list cell; one that looks like a list by another sign is refused."""
+    entries = _split(cell)
+    if len(entries) == 1 and _by_another_sign(re.sub(r"\\.", "", cell, flags=re.DOTALL)):
+        raise SchemaError(
+            f"column {name!r}: separate the entries of {setting} by |, for example a|b|c; if it is "
+            "one entry, put a backslash before each ; and , in it"
+        )
+    return entries
+
+
+def _by_another_sign(text: str) -> bool:
+    return ";" in text or text.count(",") > 1
 
 
 def _split(cell: str) -> list[str]:
@@ -233,13 +271,14 @@ def _trimmed(entry: list[tuple[str, bool]]) -> str:
 
 
 def _joined(entries: Sequence[Any]) -> str:
-    return "|".join(_escaped(str(entry)) for entry in entries)
+    special = "\\|;," if len(entries) == 1 else "\\|"
+    return "|".join(_escaped(str(entry), special) for entry in entries)
 
 
-def _escaped(text: str) -> str:
+def _escaped(text: str, special: str) -> str:
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     return "".join(
-        f"\\{sign}" if sign in "\\|" or not first <= index < last else sign
+        f"\\{sign}" if sign in special or not first <= index < last else sign
         for index, sign in enumerate(text)
     )
 

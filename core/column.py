@@ -294,6 +294,8 @@ def require_columns(wanted: Sequence[str], known: Sequence[str]) -> None:
         if name not in known:
             import difflib
 
-            close = difflib.get_close_matches(str(name), known, n=1)
+            folded = str(name).strip().casefold()
+            close = [other for other in known if other.strip().casefold() == folded]
+            close = close or difflib.get_close_matches(str(name), known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise SchemaError(f"no column is called {name!r}{hint}")

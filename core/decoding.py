@@ -25,6 +25,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
+_EXACT_INTEGERS = 2.0**53
 _FORMULA_STARTS = tuple("=+-@\t\r")
 
 
@@ -36,7 +37,8 @@ def decode(
     Labels come back letter for letter, as pandas categoricals over the declared categories (the
     other-cell's label last, if it is a cell of its own; ordinals keep their order).  Integers are
     uniform over the integers of their cell (``Int64``); reals uniform in their cell, with
-    ``decimals`` over the multiples in it (``float64``); dates uniform over the days of their cell,
+    ``decimals`` over the multiples in it (``float64``; ``Int64`` with no decimals, so that files
+    have no ".0"); dates uniform over the days of their cell,
     as text in ``date_format``.  The missing-cell is empty, and so is the other-cell of columns
     with an axis, whose values are unknown; a missing-cell that is a declared category keeps its
     label.
@@ -81,6 +83,8 @@ def _decoded(codes: NDArray[Any], column: Column, generator: np.random.Generator
     cells = np.where(empty, 0, cells)
     if column.kind is Kind.REAL:
         reals = _reals(cells, column, generator)
+        if column.decimals == 0 and bool((np.abs(reals) < _EXACT_INTEGERS).all()):
+            return pd.arrays.IntegerArray(np.rint(reals).astype(np.int64), empty)
         reals[empty] = np.nan
         return reals
     edges = np.asarray(column.axis, dtype=np.int64)

@@ -1,15 +1,19 @@
-"""Ways to start: a demo with its plan, or a first plan for one's own table."""
+"""Ways to start: a demo with its plan, a first plan for one's own table, and its check."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from core import demo
-from core.attachment import read_as, settled
+from core.attachment import read_as, read_for, settled
 from core.codebook import read_codebook
+from core.column import require_columns
+from core.draft_text import draft_text
 from core.errors import PlanError, SchemaError
+from core.notes import grouped
 from core.plan import (
     DemoOrigin,
     Plan,
@@ -18,8 +22,9 @@ from core.plan import (
     SyntheticPlan,
     TreePlan,
 )
+from core.private.fitness import ignored, repeats, table_fit, written_as
 from core.private.reading import HeaderError, RawTable
-from core.private.suggestions import suggest_schema
+from core.private.suggestions import PERSON_NOTE, suggest_schema
 from core.releases import Unit
 from core.roles import Role, Roles, suggest_roles
 from core.schema import Column, Kind, Schema
@@ -28,14 +33,8 @@ from core.schema import Column, Kind, Schema
 DEMO_RHO = Fraction(1, 2)
 DEMO_CAP = Fraction(2)
 
-_HEADING = """\
-# A plan says everything that you chose; nothing in it comes from a row unless it says so.
-# 1. Check every column below: kind, categories or bounds, missing rule.  Bounds and categories
-#    must be public knowledge, fixed before anybody looks at the data.
-# 2. Give each column a role: protected, outcome, admissible, inadmissible, ignore.
-# 3. Choose a price (tree.rho) and name the population.
-# Then: python -m core run PLAN --data FILE --out FOLDER
-"""
+#: What stands above everything that was read off the rows without noise.
+PRIVATE = "private workspace: not for publication"
 
 
 def demo_plan(name: str = "hiring", rows: int = 20_000, seed: int = 0) -> Plan:
@@ -105,20 +104,19 @@ def draft_plan(
         The file cannot be read; a :class:`HeaderError` offers names.
     """
     raw, reading = _read(data, ReadingPlan() if reading is None else reading, accept_names)
-    names = raw.names
-    notes = list(raw.report.notes)
-    declared = {} if codebook is None else {c.name: c for c in read_codebook(codebook).columns}
-    absent = sorted(set(declared) - set(names))
-    if absent:
-        raise SchemaError(f"the codebook declares {absent[0]!r}, which the file does not have")
+    notes: list[tuple[str, str]] = []
     suggested: dict[str, Column] = {}
+    said: tuple[str, ...] = ()
     if suggest:
         suggestion = suggest_schema(raw)
         suggested = {column.name: column for column in suggestion.schema.columns}
-        notes += suggestion.notes
-        notes.append("suggested declarations are flagged 'data-dependent domain' to the end")
+        said = (
+            *suggestion.notes,
+            "suggested declarations are flagged 'data-dependent domain' to the end",
+        )
+    declared = {} if codebook is None else _declared(raw, codebook, notes)
     columns = tuple(
-        declared.get(name) or suggested.get(name) or _undeclared(name, notes) for name in names
+        declared.get(name) or suggested.get(name) or _undeclared(name, notes) for name in raw.names
     )
     schema = Schema(columns)
     roles = _roles(schema, notes)
@@ -127,10 +125,99 @@ def draft_plan(
         schema=schema,
         roles=roles,
         tree=TreePlan(Fraction(1, 10)),
-        synthetic=SyntheticPlan(types=_types(raw, notes)),
+        synthetic=SyntheticPlan(types=_types(raw)),
         reading=settled(reading, raw.report),
     )
-    return Draft(_HEADING + "\n" + plan.to_toml(), tuple(notes))
+    if raw.report.format == "parquet":
+        said = (*said, "column types were taken from the file's own schema, for a Parquet output")
+    return Draft(draft_text(plan), (*raw.report.notes, *said, *grouped(notes)))
+
+
+def check_output(out: str | Path, sources: Sequence[str | Path], *, force: bool = False) -> None:
+    """Refuse to write over a file that is there, and over the sources whatever was asked for.
+
+    Raises
+    ------
+    PlanError
+        ``out`` is one of ``sources`` (also by a link), a folder, or a file and not ``force``.
+    """
+    target = Path(out)
+    for source in map(Path, sources):
+        same = target.resolve() == source.resolve()
+        if same or (target.exists() and source.exists() and target.samefile(source)):
+            raise PlanError(
+                f"--out {target.name} is the same file as {source.name}, which would be lost; "
+                "give the plan another name"
+            )
+    if target.is_dir():
+        raise PlanError(f"--out {target.name} is a folder; name a file in it")
+    if not force and (target.exists() or target.is_symlink()):
+        raise PlanError(
+            f"--out {target.name} exists already; choose another name, or replace it with --force"
+        )
+
+
+def check_fit(plan: Plan, data: str | Path) -> tuple[str, ...]:
+    """Lines on how well a table fits a plan's released columns, for the steward's own screen.
+
+    Costs nothing and promises nothing: coarse shares of the rows, without noise.
+
+    Raises
+    ------
+    ReadingError, SchemaError
+        As a run would, before any charge.
+    """
+    raw = read_for(plan, data)
+    lines = [PRIVATE]
+    if not plan.schema.modelled:
+        return (*lines, "no column is declared yet; declare at least one")
+    fits = table_fit(raw, plan.released)
+    for fit in fits:
+        hint = f" -> {fit.hint}" if fit.hint else ""
+        hardly = "HARDLY ANY VALUE FITS. " if fit.hardly else ""
+        lines.append(f"{fit.name} ({fit.kind.value}): {hardly}{fit.words}{hint}")
+    person = plan.population.unit.person_column
+    if person is None:
+        several = [
+            column.name
+            for column in plan.schema.columns
+            if column.kind is Kind.IDENTIFIER and column.name in raw.names
+            if repeats(raw, column.name)
+        ]
+        lines += grouped((name, PERSON_NOTE) for name in several)
+    left = ignored(raw, plan.released)
+    if left:
+        lines.append(f"not released: {', '.join(left)}")
+    bad = [fit.name for fit in fits if fit.hint]
+    lines.append(
+        f"look at: {', '.join(bad)}" if bad else "every released column fits its declaration"
+    )
+    return tuple(lines)
+
+
+def _declared(
+    raw: RawTable, codebook: str | Path, notes: list[tuple[str, str]]
+) -> dict[str, Column]:
+    """A codebook's columns, with the file's date forms and decimals where it declares none."""
+    book = read_codebook(codebook)
+    try:
+        require_columns(book.names, raw.names)
+    except SchemaError as error:
+        raise SchemaError(
+            f"the codebook does not fit the file: {error}; write the name in the codebook as the "
+            "file does, or take its line out"
+        ) from error
+    declared: dict[str, Column] = {}
+    for column in book.columns:
+        declared[column.name], said = written_as(raw, column)
+        notes += [(column.name, words) for words in said]
+        if column.kind is Kind.IDENTIFIER and repeats(raw, column.name):
+            notes.append((column.name, PERSON_NOTE))
+    if any(column.is_modelled for column in declared.values()):
+        for fit in table_fit(raw, Schema(tuple(declared.values()))):
+            if fit.hardly:
+                notes.append((fit.name, f"hardly any value fits its declaration; {fit.hint}"))
+    return declared
 
 
 def _read(
@@ -147,26 +234,22 @@ def _read(
     return read_as(reading, data), reading
 
 
-def _types(raw: RawTable, notes: list[str]) -> dict[str, str]:
+def _types(raw: RawTable) -> dict[str, str]:
     """Column types of a Parquet file, declared for a Parquet output."""
-    if raw.report.format != "parquet":
-        return {}
-    notes.append("column types were taken from the file's own schema, for a Parquet output")
-    return dict(raw.storage)
+    return dict(raw.storage) if raw.report.format == "parquet" else {}
 
 
-def _undeclared(name: str, notes: list[str]) -> Column:
-    notes.append(f"column {name!r} is not declared yet and stays out until you declare it")
+def _undeclared(name: str, notes: list[tuple[str, str]]) -> Column:
+    notes.append((name, "not declared yet and stays out until you declare it"))
     return Column(name, Kind.TEXT, reason="not declared yet")
 
 
-def _roles(schema: Schema, notes: list[str]) -> Roles:
+def _roles(schema: Schema, notes: list[tuple[str, str]]) -> Roles:
     """Roles suggested from names only; everything else starts inadmissible."""
     modelled = tuple(column.name for column in schema.modelled)
     by_column = dict.fromkeys(modelled, Role.INADMISSIBLE)
     for suggestion in suggest_roles(modelled):
         by_column[suggestion.name] = suggestion.role
-        notes.append(
-            f"column {suggestion.name!r} looks like {suggestion.role}: {suggestion.reason}"
-        )
+        words = suggestion.role.name.lower()
+        notes.append((suggestion.name, f"role {words}: {suggestion.reason}"))
     return Roles(by_column)

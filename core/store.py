@@ -11,7 +11,7 @@ import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
@@ -173,6 +173,42 @@ class Store:
             )
             if gone.rowcount == 0:
                 raise _unknown(project_id)
+
+    def prune_projects(
+        self, name: str, *, older_than: timedelta, keep: int, owner: str = "local"
+    ) -> int:
+        """Forget one owner's old projects of one name; spends and releases stay in the ledger.
+
+        Parameters
+        ----------
+        name
+            Only projects of exactly this name are looked at.
+        older_than, keep
+            A project goes if it was last saved longer ago than this *and* ``keep`` others of the
+            name are newer.
+        owner
+            Whose projects.
+
+        Returns
+        -------
+        int
+            How many went.
+        """
+        columns = project_rows.c
+        mine = (columns.owner == owner) & (columns.name == name)
+        newest = (
+            select(columns.id)
+            .where(mine)
+            .order_by(columns.updated_at.desc(), columns.id)
+            .limit(keep)
+            .scalar_subquery()
+        )
+        before = (datetime.now(UTC) - older_than).isoformat()
+        old = delete(project_rows).where(
+            mine, columns.updated_at < before, columns.id.not_in(newest)
+        )
+        with self._ledger.database.writing() as connection:
+            return int(connection.execute(old).rowcount)
 
 
 def _entry(row: Any) -> ProjectEntry:

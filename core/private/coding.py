@@ -64,10 +64,10 @@ def encode(
     modelled = schema.modelled
     if not modelled:
         raise SchemaError("no column can be modelled; declare at least one that is not excluded")
-    _require(raw, [column.name for column in modelled])
+    require_in_file(raw, [column.name for column in modelled])
     frame = raw.frame
     if unit.person_column is not None:
-        _require(raw, [unit.person_column])
+        require_in_file(raw, [unit.person_column])
         frame = frame[_kept(frame, schema, unit, key)]
     codes: dict[str, NDArray[Any]] = {}
     numbers: dict[str, FloatArray] = {}
@@ -84,13 +84,20 @@ def undeclared(raw: RawTable, schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in raw.names if name not in schema)
 
 
-def _require(raw: RawTable, names: list[str]) -> None:
+def require_in_file(raw: RawTable, names: list[str]) -> None:
+    """Refuse a column that the file lacks.
+
+    Raises
+    ------
+    SchemaError
+        Naming the column and, where one is close, the name that may have been meant.
+    """
     try:
         require_columns(names, raw.names)
     except SchemaError as error:
         raise SchemaError(
-            f"{raw.name}: {error}; rename the column in the file or in the schema, or take it "
-            "off the schema"
+            f"{raw.name}: {error}; rename the column in the file, under [reading.rename] in the "
+            "plan, or in the schema, or take it off the schema"
         ) from error
 
 

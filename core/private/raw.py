@@ -167,7 +167,7 @@ def settle_names(
         offer = proposed_names(final) if settled else proposal
         raise HeaderError(
             f"{file}: {', '.join(trouble)}; rename them in the file, or accept these names "
-            f"(rename): {', '.join(offer)}",
+            f"(draft --accept-names, or [reading.rename] in the plan): {', '.join(offer)}",
             found,
             offer,
         )
@@ -175,7 +175,8 @@ def settle_names(
         if len(name) > limits.name_length:
             raise ReadingError(
                 f"{file}: the name of column {position} is longer than {limits.name_length} "
-                "characters; is the first line really the header? Shorten it, or use rename"
+                "characters; is the first line really the header? Shorten it in the file, "
+                "or give another name under [reading.rename] in the plan"
             )
     return final
 
@@ -193,7 +194,8 @@ def _renamed(
         unknown = sorted(str(key) for key in rename if key not in proposal)
         if unknown:
             raise ReadingError(
-                f"{file}: rename knows no column {unknown[0]!r}; the columns are "
+                f"{file}: rename ([reading.rename] in a plan) knows no column {unknown[0]!r}; the "
+                "columns are "
                 f"{', '.join(proposal)}"
             )
         open_ones = any(a != b and b not in rename for a, b in zip(found, proposal, strict=True))

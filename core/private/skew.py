@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 _CROWDED = 0.5
 #: A value this frequent gets a cell of its own; the lowest one (often 0) sooner.
 _FREQUENT, _FREQUENT_LOWEST = 0.2, 0.1
-_LEVELS = (0.01, 0.03, *(level / 10 for level in range(1, 10)), 0.97, 0.99)
+_LEVELS = (0.01, 0.03, *(level / 10 for level in range(1, 10)), 0.95, 0.98, 0.99)
 #: Edges closer than this factor to another add cells and nothing else.
 _APART = 1.3
 _MOST_DIGITS = 7

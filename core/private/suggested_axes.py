@@ -53,6 +53,8 @@ def note_of_markers(markers: Sequence[str]) -> list[str]:
     if not markers:
         return []
     listed = ", ".join(repr(marker) for marker in markers)
+    if len(markers) > 1:
+        return [f"{listed} are read as missing; take real values off missing_markers"]
     return [f"{listed} is read as missing; take it off missing_markers if it is a real value"]
 
 

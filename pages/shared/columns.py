@@ -11,9 +11,12 @@ from core.schema import DATE_UNITS, EXCLUDED_KINDS, LABELLED_KINDS, Kind
 from pages.shared.declare import FIELDS, KIND_WORDS, OWN_CELL, column_of, problem
 from pages.shared.network import plain
 from pages.shared.project import Project
+from pages.shared.widgets import phone
 
 #: More columns than this are edited in a grid.
 LINES = 24
+#: Shares of a line: name, kind, domain, bins, missing rule.
+WIDTHS = (2.9, 2.2, 4.0, 1.6, 1.6)
 KINDS = tuple(str(kind) for kind in KIND_WORDS)
 
 
@@ -22,8 +25,17 @@ def edit_columns(project: Project) -> None:
     if len(project.draft) > LINES:
         _grid(project)
     else:
+        if not phone():
+            _headings()
         for index in range(len(project.draft)):
             _line(project, index)
+
+
+def _headings() -> None:
+    """What the fields of a line are, above the first one (on a telephone they stack)."""
+    words = ("column", "holds", "categories, or lowest and highest", "bins", "missing is")
+    for place, word in zip(st.columns(WIDTHS), words, strict=True):
+        place.caption(word, help=HELP.get(word))
 
 
 def _key(project: Project, index: int, field: str) -> str:
@@ -40,9 +52,7 @@ def _set(project: Project, index: int, field: str) -> None:
 def _line(project: Project, index: int) -> None:
     row = project.draft[index]
     with st.container(key=f"line_{index}", gap="xsmall"):
-        name, kind, domain, bins, missing = st.columns(
-            [2.4, 2.4, 4.1, 1.6, 1.6], vertical_alignment="center"
-        )
+        name, kind, domain, bins, missing = st.columns(WIDTHS, vertical_alignment="center")
         flag = " :orange-badge[suggested from values]" if row["flagged"] else ""
         name.markdown(f"**{plain(row['name'])}**{flag}")
         with kind:
@@ -103,7 +113,8 @@ LABELS = {
     "missing": "Missing rule of",
 }
 HELP = {
-    "missing": "“own cell” keeps missing values apart; anything else is the value they count as.",
+    "bins": "Where numbers are cut: a count, or the edges between bars. Empty: a usual number.",
+    "missing is": "“own cell” keeps them apart; anything else is the value that they count as.",
 }
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.errors import JustitiaError
+from core.errors import JustitiaError, LedgerError
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
 from core.releases import TreeRelease
+from core.store import Project as Stored
 from core.store import Store
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ LOCAL = "local"
 GUEST = "guest"
 #: Name in the store of projects that were kept for a reload and never saved under a name.
 UNLISTED = "(not listed)"
+#: Such a project is forgotten when it is this old and this many newer ones of its owner exist.
+UNLISTED_LIFE = timedelta(days=30)
+UNLISTED_KEPT = 200
 _ledgers: dict[str | None, Ledger] = {}
 _lock = threading.Lock()
 
@@ -94,18 +99,32 @@ def save_project(project: Project) -> None:
         return
     from pages.shared.saved import runs_of, to_plain
 
-    if project.identity:
-        kept = store().open_project(project.identity, owner=project.owner)
+    kept = _kept(project)
+    if kept is None:
+        store().prune_projects(
+            UNLISTED, older_than=UNLISTED_LIFE, keep=UNLISTED_KEPT, owner=project.owner
+        )
+    else:
         mine = {run.request_id for run in project.runs}
         others = tuple(run for run in runs_of(kept.document) if run.request_id not in mine)
         project.runs = (*others, *project.runs)
     entry = store().save_project(
         project.name if project.listed else UNLISTED,
         to_plain(project),
-        project_id=project.identity or None,
+        project_id=None if kept is None else project.identity,
         owner=project.owner,
     )
     project.identity = entry.project_id
+
+
+def _kept(project: Project) -> Stored | None:
+    """The project as the store has it; None before the first save, and when it was forgotten."""
+    if not project.identity:
+        return None
+    try:
+        return store().open_project(project.identity, owner=project.owner)
+    except LedgerError:
+        return None
 
 
 def open_project(identity: str) -> Project | None:

@@ -136,8 +136,8 @@ def _draw_forbidden(
     colours = ink(theme)
     figure.add_scatter(
         x=xs, y=ys, mode="lines", hoverinfo="skip",
-        line={"color": colours.line, "width": 1, "dash": "dash"},
-        opacity=0.75 if len(across) <= 12 else 0.35,
+        line={"color": colours.line, "width": 1.6, "dash": "dash"},
+        opacity=1 if len(across) <= 12 else 0.4,
     )  # fmt: skip
     one, other = places[across[0][0]], places[across[0][1]]
     word = "1 pair" if len(across) == 1 else f"{len(across)} pairs"
@@ -273,8 +273,8 @@ def _dress(figure: _Sketch, layout: Layout, theme: str) -> go.Figure:
         )  # fmt: skip
     if layout.floor is not None:
         figure.add_annotation(
-            x=-1.5, y=layout.floor - 0.4, text="<b>On neither side yet</b>", showarrow=False,
-            xanchor="left", font={"size": 13, "color": colours.soft},
+            x=-1.5, y=layout.floor, text="<b>On neither side yet</b>", showarrow=False,
+            xanchor="left", font={"size": 13, "color": colours.soft}, bgcolor=colours.paper,
         )  # fmt: skip
     dress = {
         "shapes": figure.shapes,

@@ -12,13 +12,16 @@ from core.roles import Constraint, Roles
 from pages.shared import network
 from pages.shared.lanes import Edge
 from pages.shared.network import plain
-from pages.shared.widgets import theme
+from pages.shared.widgets import phone, theme
 
 CHART = {"displayModeBar": False, "scrollZoom": False}
 #: More columns than this get a search box.
 MANY = 16
 #: Letters of a name in a picture that stands beside something else.
 SHORT = 12
+TINY = 8
+#: Up to so many pairs are shown as a table of whole sentences, more as a grid that scrolls.
+FEW = 12
 
 
 def choose_rule(roles: Roles, key: str) -> Constraint | None:
@@ -67,7 +70,7 @@ def show(
         constraint=constraint,
         found=found,
         theme=theme(),
-        letters=letters,
+        letters=TINY if phone() else letters,
     )
     st.plotly_chart(
         figure,
@@ -100,15 +103,26 @@ def forbidden_table(pairs: Sequence[ForbiddenPair], height: int = 260) -> None:
     if not pairs:
         st.caption("The rule forbids no pair.")
         return
+    columns = {
+        "pair": [" — ".join(pair.pair) for pair in pairs],
+        "why it is forbidden": [pair.reason for pair in pairs],
+    }
+    if len({pair.constraint for pair in pairs}) > 1:
+        columns["rule"] = [pair.constraint for pair in pairs]
+    if len(pairs) <= FEW:
+        st.table(
+            {name: [plain(cell) for cell in cells] for name, cells in columns.items()},
+            hide_index=True,
+            alt="Forbidden pairs with reasons",
+        )
+        return
     st.dataframe(
-        {
-            "pair": [" — ".join(pair.pair) for pair in pairs],
-            "why it is forbidden": [pair.reason for pair in pairs],
-            "rule": [pair.constraint for pair in pairs],
-        },
+        columns,
         hide_index=True,
-        height=min(height, 38 + 35 * len(pairs)),
+        height=height,
+        row_height=64,  # room for a sentence on three lines
         alt="Forbidden pairs with reasons",
+        column_config={"why it is forbidden": st.column_config.TextColumn(width="large")},
     )
 
 
@@ -121,13 +135,15 @@ def edge_table(release: TreeRelease, strengths: Mapping[Edge, float] | None = No
         "edge": [" — ".join(step.chosen) for step in steps],
         "could have been chosen": [step.candidates for step in steps],
         "pairs it forbade": [len(step.forbidden) for step in steps],
-        "why": [step.forbidden[0].reason if step.forbidden else "" for step in steps],
     }
     if strong:
         columns["noisy strength"] = [strong.get(step.chosen) for step in steps]
+    if any(step.forbidden for step in steps):
+        columns["why"] = [step.forbidden[0].reason if step.forbidden else "" for step in steps]
     st.dataframe(
         columns,
         hide_index=True,
+        height=38 + 35 * min(len(steps), MANY),
         alt="Edges of the tree in the order of choice",
         column_config={"noisy strength": st.column_config.NumberColumn(format="%.3f")},
     )

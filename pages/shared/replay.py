@@ -9,7 +9,6 @@ from core.roles import Roles
 from pages.shared import network, pictures
 from pages.shared.explorer import standalone
 from pages.shared.jobs import Job, JobState
-from pages.shared.network import plain
 from pages.shared.project import Project
 from pages.shared.strength import strengths
 
@@ -36,6 +35,16 @@ def live(job: Job, project: Project, names: tuple[str, ...], roles: Roles) -> bo
     )
     project.drawn = min(project.drawn + max(1, len(names) // LOOKS_AT_MOST), len(chosen))
     return len(steps) < len(chosen) and job.state is not JobState.FAILED
+
+
+def kept(release: TreeRelease) -> str:
+    """What a release that was cancelled on the way holds, in words."""
+    edges, pairs = len(release.steps), len(release.two_way)
+    return (
+        f"the noisy tables of {len(release.one_way)} columns, {edges} "
+        f"{'edge' if edges == 1 else 'edges'} of the tree, and the noisy tables of {pairs} "
+        f"{'pair' if pairs == 1 else 'pairs'}"
+    )
 
 
 def replay(release: TreeRelease, key: str) -> None:
@@ -136,4 +145,4 @@ def tables(release: TreeRelease, title: str) -> None:
         key="download_picture",
         help="One file with its own step control; opens in any browser without a network.",
     )
-    st.caption(f"Line widths follow the noisy pair tables of the release. Title: {plain(title)}.")
+    st.caption("Line widths follow the noisy pair tables of the release.")

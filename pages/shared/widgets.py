@@ -19,12 +19,23 @@ from pages.shared.project import Project, Run
 POLL_SECONDS = 0.4
 #: Width of running text in pixels: about 80 characters.
 TEXT = 720
+RHO_HELP = (
+    "ρ (rho) measures how much everything released so far may depend on any one person; charges "
+    "add up, and the cap is where they stop. ε at δ says the same in the more common unit. The "
+    "Budget page puts it in words."
+)
 
 
 def theme() -> str:
     """``light`` or ``dark``, as the browser shows it."""
     kind = getattr(st.context.theme, "type", None)
     return "dark" if kind == "dark" else "light"
+
+
+def phone() -> bool:
+    """Whether the browser says that it runs on a telephone: columns stack, names must be short."""
+    found = st.context.headers
+    return found.get("Sec-CH-UA-Mobile") == "?1" or "Mobi" in (found.get("User-Agent") or "")
 
 
 def main(label: str, icon: str, *, disabled: bool = False) -> str:
@@ -99,7 +110,8 @@ def sidebar(project: Project) -> None:
     st.progress(min(float(spent / cap), 1.0), text=f"spent ρ = {format_rho(spent)}")
     st.caption(
         f"cap ρ = {format_rho(cap)} · left ρ = {format_rho(cap - spent)}"
-        f"{epsilon_words(spent, project.population.delta)}"
+        f"{epsilon_words(spent, project.population.delta)}",
+        help=RHO_HELP,
     )
 
 

@@ -50,16 +50,14 @@ for flag in release.provenance.flags:
 
 st.header("In the bundle", anchor=False)
 names = sorted(made.files)
-st.dataframe(
+st.table(
     {
-        "file": [file_name(name, simulated) for name in names],
+        "file": [plain(file_name(name, simulated)) for name in names],
         "what it is, and whether it may be published": [DESCRIPTIONS[name] for name in names],
-        "size": [len(made.files[name]) for name in names],
+        "size": [f"{max(len(made.files[name]) / 1000, 0.1):,.1f} kB" for name in names],
     },
     hide_index=True,
-    height=38 + 35 * len(names),
     alt="Files of the bundle",
-    column_config={"size": st.column_config.NumberColumn(format="bytes")},
 )
 st.caption(
     "Every file follows from the noisy release; none holds a row or a true count. The statement "
@@ -120,6 +118,7 @@ with left:
             icon=":material/download:",
             disabled=signed is None,
             key="sign_off",
+            help=None if signed else "Sign first.",
         )
     with st.expander("If a release has to be withdrawn"):
         st.markdown(

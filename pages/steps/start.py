@@ -85,9 +85,11 @@ if project.draft:
 
         def save() -> None:
             name = st.session_state["project_name"].strip()
-            if name:
-                project.change(name=name, listed=True)
-                project.say(f"Saved as “{plain(name)}”, without rows.")
+            if name in ("", house.UNLISTED):
+                project.say("Give the project a name of its own to save it.")
+                return
+            project.change(name=name, listed=True)
+            project.say(f"Saved as “{plain(name)}”, without rows.")
 
         with (
             st.form("save_project", border=False),

@@ -161,9 +161,17 @@ with st.container(horizontal=True, vertical_alignment="center"):
     st.header("The tree as it grew", anchor=False, width="content")
     widgets.stale_badge(project, best)
     if released.partial:
-        st.badge("partial: cancelled on the way", icon=":material/timelapse:", color="orange")
+        st.badge("partial", icon=":material/timelapse:", color="orange")
     if forecast_of(released).verdict is Verdict.MOSTLY_NOISE:
         st.badge("mostly noise", icon=":material/grain:", color="orange")
+if released.partial:
+    st.warning(
+        f"Cancelled on the way. Kept: {replay.kept(released)}. The whole charge of "
+        f"ρ = {format_rho(best.read_plan().tree.rho)} stays spent, because it was made before the "
+        "table was touched. What was kept can be replayed, fitted and downloaded for nothing.",
+        title="Partial release",
+        icon=":material/timelapse:",
+    )
 replay.replay(released, f"replay_{best.request_id[-12:]}")
 replay.tables(released, f"Tree of {best.table}")
 guards.next_step("synthetic", "Go on to Synthetic")

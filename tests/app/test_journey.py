@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
@@ -233,7 +234,35 @@ def test_cancel_after_paid_steps_keeps_a_partial_release(app: AppTest, held: Hel
     assert spend.rho == Fraction(1, 2)
     release = app.session_state[KEY].release()
     assert release.partial
+    for _ in release.steps:  # the picture catches up, an edge at a time
+        app.run()
+    said = words(app)
+    assert f"tables of {len(release.one_way)} columns, 3 edges of the tree, and the noisy" in said
+    assert "The whole charge of ρ = 0.5 stays spent" in said
     go(app, "synthetic")
+
+
+def test_old_projects_that_nobody_named_are_forgotten(
+    app: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house, "UNLISTED_KEPT", 1)
+    monkeypatch.setattr(house, "UNLISTED_LIFE", timedelta(0))
+    app.run()
+    app.button(key="demo_hiring").click().run()
+    app.text_input(key="project_name").set_value("Mine").run()
+    app.form_submit_button[0].click().run()
+    mine = app.session_state[KEY].identity
+    unnamed = []
+    for name in ("lending", "admissions", "hiring"):
+        app.button(key=f"demo_{name}").click().run()
+        assert not app.exception
+        unnamed.append(app.session_state[KEY].identity)
+    kept = {entry.project_id for entry in house.store().projects()}
+    assert kept == {mine, *unnamed[1:]}  # the newest one before the save, and the saved one
+    house.store().delete_project(unnamed[-1])
+    go(app, "data")
+    app.session_state[KEY].keep()  # forgotten meanwhile: kept anew, with nothing lost
+    assert app.session_state[KEY].identity not in unnamed
 
 
 @pytest.mark.parametrize("page", [page for page in JOURNEY if page not in {"start", "data"}])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +23,18 @@ PAGES = ("Start", "Data", "Roles", "Budget", "Tree", "Synthetic", "Release", "Le
 MAIN = "stMain"
 
 
-def charges(page: Page) -> int:
+def ledger_rows(page: Page) -> list[dict[str, str]]:
     """Rows of the ledger page's table, read from its export."""
     go(page, "Ledger")
     with page.expect_download() as download:
         page.locator(".st-key-ledger_csv button:visible").first.click()
-    return Path(download.value.path()).read_text(encoding="utf-8").strip().count("\n")
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def charges(page: Page) -> int:
+    """How many charges the ledger holds."""
+    return len(ledger_rows(page))
 
 
 def sign(page: Page) -> None:
@@ -220,15 +229,19 @@ def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
     found.context.close()
 
 
-def test_a_large_table_with_sixty_columns_and_a_codebook(chrome: Browser, tmp_path: Path) -> None:
-    file, book = tmp_path / "wide.parquet", tmp_path / "book.csv"
-    names = [f"q{i:02d}" for i in range(60)]
+@contextmanager
+def wide_table(
+    chrome: Browser, folder: Path, *, columns: int, rows: int
+) -> Iterator[tuple[house.Visitor, Page]]:
+    """A server of its own with a wide table, declared by a codebook and planned up to Tree."""
+    file, book = folder / "wide.parquet", folder / "book.csv"
+    names = [f"q{i:03d}" for i in range(columns)]
     chance = np.random.default_rng(1)
-    table = {name: np.where(chance.random(400_000) < 0.5, "a", "b") for name in names}
+    table = {name: np.where(chance.random(rows) < 0.5, "a", "b") for name in names}
     pd.DataFrame(table).to_parquet(file)
     lines = [f"{name},categorical,a|b" for name in names]
     book.write_text("\n".join(["name,kind,categories", *lines]), encoding="utf-8")
-    with house.server(tmp_path) as address:
+    with house.server(folder) as address:
         found = house.visitor(chrome, address, viewport={"width": 1360, "height": 900})
         page = found.open()
         go(page, "Data")
@@ -237,25 +250,61 @@ def test_a_large_table_with_sixty_columns_and_a_codebook(chrome: Browser, tmp_pa
         settle(page)
         page.get_by_role("button", name="Import a codebook").click()
         page.locator(".st-key-codebook input[type=file]").set_input_files(book)
-        expect(page.get_by_text("declarations of 60 columns were taken")).to_be_visible()
+        expect(page.get_by_text(f"declarations of {columns} columns were taken")).to_be_visible(
+            timeout=house.PATIENCE
+        )
         page.keyboard.press("Escape")
-        page.get_by_role("textbox", name="Name these people").fill("sixty questions")
+        page.get_by_role("textbox", name="Name these people").fill("a panel")
         page.get_by_role("textbox", name="Name these people").press("Enter")
         settle(page)
         tick(page, "public_domain")
         press(page, "confirm_schema", "Confirmed.")
         go(page, "Roles")
-        page.get_by_role("radiogroup", name="q00").get_by_role("radio").nth(0).click()
+        page.get_by_role("radiogroup", name="q000").get_by_role("radio").nth(0).click()
         settle(page)
-        page.get_by_role("radiogroup", name="q01").get_by_role("radio").nth(1).click()
+        page.get_by_role("radiogroup", name="q001").get_by_role("radio").nth(1).click()
         settle(page)
         press(page, "save_roles", "Roles are saved")
         go(page, "Budget")
         press(page, "apply_plan", "The plan is applied")
         go(page, "Tree")
+        yield found, page
+        assert found.foreign == []
+        assert found.problems == []
+        found.context.close()
+
+
+def test_a_large_table_with_sixty_columns_and_a_codebook(chrome: Browser, tmp_path: Path) -> None:
+    with wide_table(chrome, tmp_path, columns=60, rows=400_000) as (_, page):
         page.locator(".st-key-release_tree button:visible").click()
         expect(page.get_by_text("The tree as it grew")).to_be_visible(timeout=house.PATIENCE)
         expect(page.get_by_role("combobox", name="Find a column")).to_be_visible()
         settle(page)
         assert charges(page) == 1
-        found.context.close()
+
+
+def test_cancel_in_mid_release_keeps_what_was_measured(chrome: Browser, tmp_path: Path) -> None:
+    columns = 200  # wide enough that choosing the edges takes seconds, without any slow motion
+    with wide_table(chrome, tmp_path, columns=columns, rows=3_000) as (_, page):
+        page.locator(".st-key-release_tree button:visible").click()
+        working = page.get_by_text(re.compile(r"selection \(\d+ of \d+\)")).first
+        expect(working).to_be_visible(timeout=house.PATIENCE)
+        page.locator(".st-key-cancel_job button:visible").click()
+        kept = page.get_by_text("Cancelled on the way. Kept:").first
+        expect(kept).to_be_visible(timeout=house.PATIENCE)
+        settle(page)
+        found = re.search(r"of (\d+) columns, (\d+) edges?.* of (\d+) pairs", kept.inner_text())
+        assert found is not None
+        assert int(found[1]) == columns
+        assert 1 <= int(found[2]) < columns - 2
+        assert int(found[3]) == 0
+        assert "stays spent" in kept.inner_text()
+        assert re.search(r"Step (\d+) of \1:", page.get_by_test_id(MAIN).inner_text())
+        (spend,) = ledger_rows(page)
+        assert spend["state"] == "partial"
+        go(page, "Tree")  # and the page still works
+        page.get_by_role("button", name="Play").click()
+        expect(page.get_by_text(re.compile(r"^Step [1-9] of"))).to_be_visible()
+        page.get_by_role("button", name="Pause").click()
+        settle(page)
+        assert len(ledger_rows(page)) == 1

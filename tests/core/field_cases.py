@@ -127,7 +127,7 @@ def save(made: Plan, path: Path) -> Path:
 
 def draft(data: Path, out: Path, *more: str) -> Plan:
     """The plan that ``draft`` writes."""
-    assert main(["draft", "--data", str(data), "--out", str(out), *more]) == 0
+    assert main(["draft", "--data", str(data), "--out", str(out), "--force", *more]) == 0
     return read_plan(out)
 
 

@@ -42,6 +42,16 @@ class TestCsv:
         assert schema.names == ("Größe",)
         assert schema["Größe"].categories == ("klein", "groß")
 
+    def test_the_header_may_have_capitals(self):
+        schema = read_codebook(b"NAME,Kind, Lower,upper\nage,INTEGER,0,9\n")
+        assert schema["age"] == Column("age", Kind.INTEGER, lower=0, upper=9)
+
+    def test_one_entry_with_other_signs_is_escaped(self):
+        text = r"name,kind,categories" + "\n" + r'a,categorical,"one\; two\, three\, four"' + "\n"
+        schema = read_codebook(text.encode())
+        assert schema["a"].categories == ("one; two, three, four",)
+        assert read_codebook(codebook_bytes(schema, "csv")) == schema
+
     @pytest.mark.parametrize(
         ("text", "words"),
         [
@@ -53,7 +63,11 @@ class TestCsv:
             ("name,kind\na,text\na,text\n", "column 'a' is declared twice"),
             ("name,kind,colour\na,text,red\n", "unknown setting 'colour'"),
             ("name,kind,kind\na,text,text\n", "names 'kind' twice"),
-            ("name,type\na,text\n", "unknown setting 'type'"),
+            ("name,type\na,text\n", "unknown setting 'type'; did you mean 'kind'?"),
+            ("name,kind,catgories\na,text,\n", "did you mean 'categories'?"),
+            ("name,kind,categories\na,categorical,A;B;C\n", "separate the entries of categories"),
+            ('name,kind,categories\na,categorical,"A,B,C"\n', "by |, for example a|b|c"),
+            ("name,kind,missing_markers\na,text,?;-\n", "entries of missing_markers by |"),
             ("name,categories\na,b\n", "needs a column called kind"),
             ("name,kind\n", "at least one column"),
         ],

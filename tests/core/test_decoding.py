@@ -91,6 +91,15 @@ class TestValues:
         assert values.dtype == "float64"
         assert values.isna().tolist() == [False, True]
 
+    def test_reals_without_decimals_have_no_point(self):
+        column = Column("x", Kind.REAL, lower=0, upper=40, bins=2, decimals=0)
+        codes = {"x": np.array([0, 1, 2, 1])}
+        frame = decode(codes, Schema((column,)), np.random.default_rng(0))
+        assert frame["x"].dtype == "Int64"
+        assert frame["x"].isna().tolist() == [False, False, True, False]
+        assert 0 <= frame["x"][0] < 20 <= frame["x"][1] <= 40
+        assert b"." not in csv_bytes(frame)
+
     def test_reals_are_uniform_and_keep_their_decimals(self):
         column = Column("x", Kind.REAL, lower=0.05, upper=0.95, bins=3, decimals=1)
         values = one(column, [1] * 6000 + [2] * 6000)

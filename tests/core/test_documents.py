@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from core.codebook import read_codebook
 from core.plan import parse_plan
 from core.private.zcdp import as_rho, epsilon, guessing_bound
 from core.roles import Role
+from core.schema import Column, Kind
 from core.statement import guessing_sentence
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +50,19 @@ def test_the_guide_states_the_computed_numbers():
 def test_the_guide_quotes_the_guessing_sentence():
     quoted = " ".join(re.findall(r"^> (.*)$", guide(), re.M))
     assert quoted == guessing_sentence(as_rho("0.1"))
+
+
+def test_the_codebook_page_shows_every_setting_and_kind():
+    page = (ROOT / "docs" / "codebook.md").read_text("utf-8")
+    (shown,) = re.findall(r"```\n(name,.*?)```", page, re.DOTALL)
+    example = ROOT / "docs" / "codebook-example.csv"
+    assert example.read_text("utf-8") == shown
+    schema = read_codebook(example)
+    assert {column.kind for column in schema.columns} == set(Kind)
+    (plain,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert read_codebook(plain.encode()).names == ("gender", "age")
+    table = "\n".join(re.findall(r"^\| `.*$", page, re.M))
+    assert {field.name for field in fields(Column)} <= set(re.findall(r"`(\w+)`", table))
 
 
 def test_the_guide_lists_every_file_of_a_bundle():

@@ -144,7 +144,7 @@ def test_f02_markers_are_proposed_as_missing_and_come_back_as_missing(tmp_path, 
     assert kinds["tsh"] is Kind.REAL
     for name in ("age", "tsh", "sex"):
         assert marker in drafted.schema[name].missing_markers
-        assert f"column {name!r}: {marker!r} is read as missing; take it off" in told
+    assert f"columns 'age', 'tsh', 'sex': {marker!r} is read as missing; take it off" in told
     write(path, path.read_text().replace('rho = "1/10"', 'rho = "1"'))
     out = release(path, data, tmp_path / "out")
     table = out.synthetic
@@ -164,7 +164,7 @@ def test_f02_999_is_only_suggested(tmp_path, capsys):
     for name in ("age", "tsh"):
         assert "999" not in drafted.schema[name].missing_markers
         assert drafted.schema[name].upper == 999
-        assert f"column {name!r}: 999 lies far from all other values and may mean missing" in told
+    assert "columns 'age', 'tsh': 999 lies far from all other values and may mean missing" in told
     assert "999" in drafted.schema["sex"].categories  # a label among labels: not ours to decide
 
 

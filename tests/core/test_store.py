@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from core.errors import LedgerError
 from core.private.ledger import Charge, Ledger, Population, SpendState
+from core.private.ledger_tables import project_rows
 from core.releases import Relation, Unit
 from core.store import MAXIMUM_DOCUMENT_BYTES, Store
 
@@ -206,3 +208,29 @@ def test_every_json_object_round_trips(document):
     entry = store.save_project("p", document)
     assert store.open_project(entry.project_id).document == document
     ledger.close()
+
+
+def test_pruning_takes_only_what_is_old_and_has_enough_newer_ones(ledger, store):
+    def aged(name, days, owner="local"):
+        entry = store.save_project(name, {}, owner=owner)
+        then = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+        with ledger.database.writing() as connection:
+            connection.execute(
+                update(project_rows)
+                .where(project_rows.c.id == entry.project_id)
+                .values(updated_at=then)
+            )
+        return entry.project_id
+
+    young = [aged("-", days) for days in (1, 2)]
+    old = [aged("-", days) for days in (40, 50, 60)]
+    others = [aged("mine", 400), aged("mine", 500)]
+    theirs = aged("-", 400, owner="anna")
+    month = timedelta(days=30)
+
+    assert store.prune_projects("-", older_than=month, keep=3) == 2
+    assert {entry.project_id for entry in store.projects()} == {*young, old[0], *others}
+    assert store.prune_projects("-", older_than=month, keep=1) == 1
+    assert store.prune_projects("-", older_than=month, keep=1) == 0  # the young ones are safe
+    assert {entry.project_id for entry in store.projects()} == {*young, *others}
+    assert [entry.project_id for entry in store.projects("anna")] == [theirs]
