@@ -38,7 +38,9 @@ def shoot(page: Page, path: Path) -> None:
     """A screenshot with 255 colours, which is plenty here and a third of the bytes."""
     page.screenshot(path=path)
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(255, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(
+            255, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
     small.save(path, optimize=True)
 
 

@@ -22,6 +22,8 @@ from core.roles import Constraint, quoted
 FloatArray = NDArray[np.float64]
 Edge = tuple[str, str]
 
+#: Conditional information below this many bits is rounding of floating-point sums.
+ROUNDING = 1e-12
 NOT_COMPUTED = "not computed, implied by separation"
 TRANSFER = (
     "This holds in the synthetic world. A model trained on these rows may use columns on the "
@@ -72,8 +74,8 @@ class SeparationProof:
             return f"{rule.name}: {rule.words}."
         if self.holds:
             return (
-                f"{rule.name}: proved. Without its admissible columns the tree falls into "
-                f"{len(self.components)} part(s), and none holds both a protected and an outcome "
+                f"{rule.name}: proved. Without its admissible columns the tree has "
+                f"{_parts(len(self.components))}, and none holds both a protected and an outcome "
                 f"column. In the model {quoted(rule.outcome)} is independent of "
                 f"{quoted(rule.protected)}{_given(rule)}."
             )
@@ -106,6 +108,15 @@ class ModelFigure:
         return {"constraint": self.constraint, "cmi_bits": self.bits, "reason": self.reason}
 
 
+def _parts(count: int) -> str:
+    return "one part" if count == 1 else f"{count} parts"
+
+
+def _bits(bits: float) -> str:
+    """A figure as people read it; what is zero but for rounding is zero."""
+    return "0" if abs(bits) < ROUNDING else f"{bits:.3g}"
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Proofs for every constraint, and the model's figures when a fit was given."""
@@ -127,7 +138,7 @@ class Certificate:
             return ("No rule was declared, so nothing about fairness is proved.",)
         figures = [
             f"{figure.constraint}: conditional mutual information of the fitted model "
-            + (f"{figure.bits:.3g} bits." if figure.bits is not None else f"{figure.reason}.")
+            + (f"{_bits(figure.bits)} bits." if figure.bits is not None else f"{figure.reason}.")
             for figure in self.model
         ]
         return (*(proof.words for proof in self.separation), *figures, TRANSFER)

@@ -16,7 +16,7 @@ from pages.shared.widgets import phone
 #: More columns than this are edited in a grid.
 LINES = 24
 #: Shares of a line: name, kind, domain, bins, missing rule.
-WIDTHS = (2.9, 2.2, 4.0, 1.6, 1.6)
+WIDTHS = (2.8, 2.4, 3.9, 1.6, 1.6)
 KINDS = tuple(str(kind) for kind in KIND_WORDS)
 
 

@@ -18,7 +18,7 @@ Edge = tuple[str, str]
 Point = tuple[float, float]
 
 #: Half the width of the wall, the side lanes' first column, and one step of depth, in units of x.
-WALL = 0.32
+WALL = 0.38
 ROOT = 0.58
 DEPTH = 0.12
 #: Where a path to a gate leaves its own row.

@@ -164,6 +164,8 @@ with effect:
         Verdict.UNKNOWN: "gray",
     }[outlook.verdict]
     st.badge(outlook.verdict.value, color=colour)
+    for flag in outlook.flags:
+        st.badge(flag, icon=":material/warning:", color="red")
     for sentence in outlook.sentences:
         st.markdown(plain(sentence))
     for advice in outlook.suggestions:

@@ -50,15 +50,14 @@ for flag in release.provenance.flags:
 
 st.header("In the bundle", anchor=False)
 names = sorted(made.files)
-st.table(
-    {
-        "file": [plain(file_name(name, simulated)) for name in names],
-        "what it is, and whether it may be published": [DESCRIPTIONS[name] for name in names],
-        "size": [f"{max(len(made.files[name]) / 1000, 0.1):,.1f} kB" for name in names],
-    },
-    hide_index=True,
-    alt="Files of the bundle",
-)
+listing = {
+    "file": [plain(file_name(name, simulated)) for name in names],
+    "what it is, and whether it may be published": [DESCRIPTIONS[name] for name in names],
+}
+if not widgets.phone():
+    sizes = [max(len(made.files[name]) / 1000, 0.1) for name in names]
+    listing["size"] = [f"{size:,.1f} kB" for size in sizes]
+st.table(listing, hide_index=True, alt="Files of the bundle")
 st.caption(
     "Every file follows from the noisy release; none holds a row or a true count. The statement "
     "belongs with the data: publish them together."
