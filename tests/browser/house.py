@@ -163,9 +163,15 @@ def press(page: Page, key: str, then: str | None = None) -> None:
 
 
 def tick(page: Page, key: str) -> None:
-    """Tick a checkbox by the key of its widget."""
-    page.locator(f".st-key-{key} label:visible").first.click()
-    settle(page)
+    """Tick a checkbox by the key of its widget; again if a rerun moved it under the pointer."""
+    box = page.locator(f".st-key-{key} input[type=checkbox]").first
+    for _ in range(3):
+        settle(page)
+        if box.is_checked():
+            break
+        page.locator(f".st-key-{key} label:visible").first.click()
+        settle(page)
+    expect(box).to_be_checked()
 
 
 def journey(page: Page, upto: str = "release") -> None:
