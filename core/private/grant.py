@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NoReturn
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from core.private.moments import norm_grid
 from core.private.noise import GaussianDraw, Noise
 from core.private.scales import gaussian_sigma, selection_scale
 from core.private.source import Source
-from core.private.terms import GrantTerms, SourceSlot
+from core.private.terms import Confined, GrantTerms, SourceSlot
 from core.releases import (
     SCORE_GRID,
     NoisyMarginal,
@@ -45,7 +44,7 @@ from core.releases import (
 Pair = tuple[str, str]
 
 
-class Grant:
+class Grant(Confined):
     """Noisy answers about one table, for at most the ρ that was charged.
 
     Made by :class:`core.private.vault.Vault` alone.  All answers are noisy; nothing exact can be
@@ -67,15 +66,6 @@ class Grant:
     def __repr__(self) -> str:
         """Only public facts."""
         return f"Grant({self.__terms.what!r}, rho={self.rho}, remaining={self.remaining})"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a grant stays in the process that was charged for it")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("a grant stays in the process that was charged for it")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("a grant stays in the process that was charged for it")
 
     # -- public facts ----------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NoReturn
 
 from core.errors import BudgetError
 from core.private.source import Source
@@ -25,7 +26,14 @@ class GrantTerms:
     flags: tuple[str, ...] = ()
 
 
-class SourceSlot:
+class Confined:
+    """What holds a way to rows stays where it is: it can be neither copied nor pickled."""
+
+    def __reduce__(self) -> NoReturn:  # copy and deepcopy come through here too
+        raise TypeError(f"a {type(self).__name__} stays in the process that opened the table")
+
+
+class SourceSlot(Confined):
     """Holds a source for a vault and all of its grants, until the table is forgotten."""
 
     def __init__(self, source: Source) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from core.private.grant import Grant
 from core.private.ledger import Charge, Ledger, Population, Spend, SpendState
 from core.private.noise import Noise, OpenDPNoise
 from core.private.source import InMemorySource, Source
-from core.private.terms import GrantTerms, SourceSlot
+from core.private.terms import Confined, GrantTerms, SourceSlot
 from core.releases import Unit
 from core.schema import LABELLED_KINDS, Kind, Schema
 
@@ -33,7 +33,7 @@ DELTA_FLAG = "delta above 1/(10 n)"
 _logger = logging.getLogger("justitia.not_private")
 
 
-class Vault:
+class Vault(Confined):
     """A table attached to its population's ledger.
 
     Parameters
@@ -86,9 +86,6 @@ class Vault:
     def __repr__(self) -> str:
         """Only public facts."""
         return f"Vault({self._population.name!r}, {len(self._schema.columns)} columns)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a vault stays in the process that opened the table")
 
     @property
     def schema(self) -> Schema:
@@ -192,7 +189,7 @@ class Vault:
         return Grant(self._slot, self._noise, terms)
 
 
-class NotPrivate:
+class NotPrivate(Confined):
     """Raw answers, for audits on the steward's own screen; nothing from it may be exported.
 
     It can be neither copied nor pickled, and dies when the vault forgets the table.
@@ -204,15 +201,6 @@ class NotPrivate:
     def __repr__(self) -> str:
         """Only public facts."""
         return "NotPrivate(raw access, never to be exported)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("raw access cannot be stored or sent")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("raw access cannot be copied")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise TypeError("raw access cannot be copied")
 
     @property
     def schema(self) -> Schema:
