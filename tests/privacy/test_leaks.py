@@ -670,6 +670,9 @@ LIES = {
     "certificate words": altered_json("certificate.json", words=["all is well"]),
     "certificate structure": altered_json("certificate.json", structure="privci-exact"),
     "ledger spent": altered_json("ledger.json", spent_rho="1/1000"),
+    "ledger spent less, and more left": altered_json(
+        "ledger.json", cap_rho="1", spent_rho="1/1000", remaining_rho="999/1000"
+    ),
     "ledger cap": altered_json("ledger.json", cap_rho="1/1000"),
     "ledger population": altered_json("ledger.json", population="others"),
     "ledger relation": altered_json("ledger.json", relation="replace_one"),
