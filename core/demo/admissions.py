@@ -6,8 +6,20 @@ from datetime import date
 
 import numpy as np
 
-from core.demo.world import Array, Equation, Given, Holes, Outcome, World, at, cell, choose, rank
-from core.roles import Role, Roles
+from core.demo.world import (
+    Array,
+    Equation,
+    Given,
+    Holes,
+    Outcome,
+    World,
+    at,
+    cell,
+    choose,
+    complete,
+    rank,
+    roles_of,
+)
 from core.schema import Column, Kind, Missing, Schema
 
 STORY = (
@@ -25,13 +37,11 @@ _DAYS = date(2025, 4, 27).toordinal() - _FIRST + 1
 SCHEMA = Schema(
     (
         Column("candidate_id", Kind.IDENTIFIER, reason="a running number, different in every row"),
-        Column(
+        complete(
             "parents_degree",
             Kind.ORDINAL,
+            "neither",
             categories=("neither", "one", "both"),
-            other_label="neither",
-            missing=Missing.CONSTANT,
-            missing_constant="neither",
         ),
         Column(
             "school_type",
@@ -40,22 +50,19 @@ SCHEMA = Schema(
             other_label="state",
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "gender",
             Kind.CATEGORICAL,
+            "another",
             categories=("woman", "man", "another"),
-            other_label="another",
-            missing=Missing.CONSTANT,
-            missing_constant="another",
         ),
-        Column(
+        complete(
             "age",
             Kind.INTEGER,
+            19,
             lower=17,
             upper=40,
             edges=(17, 18, 19, 20, 22, 25, 30, 40),
-            missing=Missing.CONSTANT,
-            missing_constant=19,
         ),
         Column(
             "home_region",
@@ -83,34 +90,30 @@ SCHEMA = Schema(
             decimals=1,
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "programme",
             Kind.CATEGORICAL,
+            "history",
             categories=("medicine", "law", "psychology", "informatics", "history", "physics"),
-            other_label="history",
-            missing=Missing.CONSTANT,
-            missing_constant="history",
         ),
-        Column(
+        complete(
             "exam_points",
             Kind.INTEGER,
+            0,
             lower=0,
             upper=100,
             edges=(0, 30, 40, 50, 60, 70, 80, 90, 100),
-            missing=Missing.CONSTANT,
-            missing_constant=0,
         ),
-        Column(
+        complete(
             "aid_requested",
             Kind.BOOLEAN,
+            "no",
             categories=("no", "yes"),
-            other_label="no",
-            missing=Missing.CONSTANT,
-            missing_constant="no",
         ),
-        Column(
+        complete(
             "applied_on",
             Kind.DATE,
+            "2025-01-06",
             lower="2025-01-06",
             upper="2025-04-27",
             edges=(
@@ -124,42 +127,22 @@ SCHEMA = Schema(
                 "2025-04-14",
                 "2025-04-27",
             ),
-            missing=Missing.CONSTANT,
-            missing_constant="2025-01-06",
         ),
-        Column(
+        complete(
             "admitted",
             Kind.BOOLEAN,
+            "no",
             categories=("no", "yes"),
-            other_label="no",
-            missing=Missing.CONSTANT,
-            missing_constant="no",
         ),
     )
 )
 
-ROLES = Roles(
-    {
-        "candidate_id": Role.IGNORE,
-        "parents_degree": Role.PROTECTED,
-        "exam_points": Role.ADMISSIBLE,
-        "programme": Role.ADMISSIBLE,
-        "admitted": Role.OUTCOME,
-        **dict.fromkeys(
-            (
-                "school_type",
-                "gender",
-                "age",
-                "home_region",
-                "distance_km",
-                "school_grade",
-                "aid_requested",
-                "applied_on",
-            ),
-            Role.INADMISSIBLE,
-        ),
-    },
-    proxies=frozenset({"school_type"}),
+ROLES = roles_of(
+    SCHEMA,
+    protected={"parents_degree"},
+    outcome={"admitted"},
+    admissible={"exam_points", "programme"},
+    proxies={"school_type"},
 )
 
 

@@ -6,9 +6,20 @@ from datetime import date
 
 import numpy as np
 
-from core.demo.world import Array, Equation, Given, Holes, Outcome, World, at, choose, rank
-from core.roles import Role, Roles
-from core.schema import Column, Kind, Missing, Schema
+from core.demo.world import (
+    Array,
+    Equation,
+    Given,
+    Holes,
+    Outcome,
+    World,
+    at,
+    choose,
+    complete,
+    rank,
+    roles_of,
+)
+from core.schema import Column, Kind, Schema
 
 STORY = (
     "A group of firms takes applications through one portal. Women and men "
@@ -27,52 +38,44 @@ _DAYS = date(2025, 6, 30).toordinal() - _FIRST + 1
 SCHEMA = Schema(
     (
         Column("applicant_id", Kind.IDENTIFIER, reason="a running number, different in every row"),
-        Column(
+        complete(
             "gender",
             Kind.CATEGORICAL,
+            "another",
             categories=("woman", "man", "another"),
-            other_label="another",
-            missing=Missing.CONSTANT,
-            missing_constant="another",
         ),
-        Column(
+        complete(
             "age",
             Kind.INTEGER,
+            40,
             lower=18,
             upper=67,
             bins=10,
-            missing=Missing.CONSTANT,
-            missing_constant=40,
         ),
         Column(
             "region",
             Kind.CATEGORICAL,
             categories=("north", "south", "east", "west", "capital"),
         ),
-        Column(
+        complete(
             "education",
             Kind.ORDINAL,
+            "secondary",
             categories=_LEVELS,
-            other_label="secondary",
-            missing=Missing.CONSTANT,
-            missing_constant="secondary",
         ),
-        Column(
+        complete(
             "field",
             Kind.CATEGORICAL,
+            "other",
             categories=_FIELDS,
-            other_label="other",
-            missing=Missing.CONSTANT,
-            missing_constant="other",
         ),
-        Column(
+        complete(
             "experience_years",
             Kind.INTEGER,
+            0,
             lower=0,
             upper=45,
             edges=(0, 2, 5, 10, 15, 20, 30, 45),
-            missing=Missing.CONSTANT,
-            missing_constant=0,
         ),
         Column(
             "career_gap_months",
@@ -82,21 +85,18 @@ SCHEMA = Schema(
             edges=(0, 1, 7, 13, 25, 60),
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "referral",
             Kind.BOOLEAN,
+            "no",
             categories=("no", "yes"),
-            other_label="no",
-            missing=Missing.CONSTANT,
-            missing_constant="no",
         ),
-        Column(
+        complete(
             "interview_score",
             Kind.INTEGER,
+            1,
             lower=1,
             upper=10,
-            missing=Missing.CONSTANT,
-            missing_constant=1,
         ),
         Column(
             "salary_expectation",
@@ -107,48 +107,29 @@ SCHEMA = Schema(
             decimals=0,
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "applied_on",
             Kind.DATE,
+            "2024-01-01",
             lower="2024-01-01",
             upper="2025-06-30",
             unit="quarter",
-            missing=Missing.CONSTANT,
-            missing_constant="2024-01-01",
         ),
-        Column(
+        complete(
             "hired",
             Kind.BOOLEAN,
+            "no",
             categories=("no", "yes"),
-            other_label="no",
-            missing=Missing.CONSTANT,
-            missing_constant="no",
         ),
     )
 )
 
-ROLES = Roles(
-    {
-        "applicant_id": Role.IGNORE,
-        "gender": Role.PROTECTED,
-        "field": Role.ADMISSIBLE,
-        "interview_score": Role.ADMISSIBLE,
-        "hired": Role.OUTCOME,
-        **dict.fromkeys(
-            (
-                "age",
-                "region",
-                "education",
-                "experience_years",
-                "career_gap_months",
-                "referral",
-                "salary_expectation",
-                "applied_on",
-            ),
-            Role.INADMISSIBLE,
-        ),
-    },
-    proxies=frozenset({"career_gap_months"}),
+ROLES = roles_of(
+    SCHEMA,
+    protected={"gender"},
+    outcome={"hired"},
+    admissible={"field", "interview_score"},
+    proxies={"career_gap_months"},
 )
 
 

@@ -6,9 +6,21 @@ from datetime import date
 
 import numpy as np
 
-from core.demo.world import Array, Equation, Given, Holes, Outcome, World, at, cell, choose, rank
-from core.roles import Role, Roles
-from core.schema import Column, Kind, Missing, Schema
+from core.demo.world import (
+    Array,
+    Equation,
+    Given,
+    Holes,
+    Outcome,
+    World,
+    at,
+    cell,
+    choose,
+    complete,
+    rank,
+    roles_of,
+)
+from core.schema import Column, Kind, Schema
 
 STORY = (
     "A bank decides on consumer loans: declined, a smaller counter-offer, or approved. People "
@@ -32,22 +44,19 @@ SCHEMA = Schema(
             other_label="born here",
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "district",
             Kind.CATEGORICAL,
+            "Old Town",
             categories=("Old Town", "Lakeside", "North Park", "Mill Quarter", "Harbour", "Docks"),
-            other_label="Old Town",
-            missing=Missing.CONSTANT,
-            missing_constant="Old Town",
         ),
-        Column(
+        complete(
             "age",
             Kind.INTEGER,
+            40,
             lower=18,
             upper=81,
             bins=8,
-            missing=Missing.CONSTANT,
-            missing_constant=40,
         ),
         Column(
             "employment",
@@ -71,92 +80,64 @@ SCHEMA = Schema(
             edges=(0, 500, 2_000, 5_000, 10_000, 25_000, 100_000),
             missing_label="not stated",
         ),
-        Column(
+        complete(
             "credit_history",
             Kind.ORDINAL,
+            "none",
             categories=("none", "short", "fair", "good", "excellent"),
-            other_label="none",
-            missing=Missing.CONSTANT,
-            missing_constant="none",
         ),
-        Column(
+        complete(
             "existing_customer",
             Kind.BOOLEAN,
+            "no",
             categories=("no", "yes"),
-            other_label="no",
-            missing=Missing.CONSTANT,
-            missing_constant="no",
         ),
-        Column(
+        complete(
             "purpose",
             Kind.CATEGORICAL,
+            "other",
             categories=("car", "home repair", "education", "furniture", "travel", "other"),
-            other_label="other",
-            missing=Missing.CONSTANT,
-            missing_constant="other",
         ),
-        Column(
+        complete(
             "loan_amount",
             Kind.INTEGER,
+            5_000,
             lower=500,
             upper=50_000,
             edges=(500, 2_000, 4_000, 7_000, 10_000, 15_000, 25_000, 50_000),
-            missing=Missing.CONSTANT,
-            missing_constant=5_000,
         ),
-        Column(
+        complete(
             "debt_ratio",
             Kind.REAL,
+            0,
             lower=0,
             upper=1,
             edges=(0, 0.05, 0.1, 0.15, 0.2, 0.3, 1),
             decimals=3,
-            missing=Missing.CONSTANT,
-            missing_constant=0,
         ),
-        Column(
+        complete(
             "applied_on",
             Kind.DATE,
+            "2024-01-01",
             lower="2024-01-01",
             upper="2024-12-31",
             unit="month",
-            missing=Missing.CONSTANT,
-            missing_constant="2024-01-01",
         ),
-        Column(
+        complete(
             "decision",
             Kind.ORDINAL,
+            "declined",
             categories=("declined", "counter-offer", "approved"),
-            other_label="declined",
-            missing=Missing.CONSTANT,
-            missing_constant="declined",
         ),
     )
 )
 
-ROLES = Roles(
-    {
-        "loan_id": Role.IGNORE,
-        "origin": Role.PROTECTED,
-        "credit_history": Role.ADMISSIBLE,
-        "debt_ratio": Role.ADMISSIBLE,
-        "decision": Role.OUTCOME,
-        **dict.fromkeys(
-            (
-                "district",
-                "age",
-                "employment",
-                "monthly_income",
-                "savings",
-                "existing_customer",
-                "purpose",
-                "loan_amount",
-                "applied_on",
-            ),
-            Role.INADMISSIBLE,
-        ),
-    },
-    proxies=frozenset({"district"}),
+ROLES = roles_of(
+    SCHEMA,
+    protected={"origin"},
+    outcome={"decision"},
+    admissible={"credit_history", "debt_ratio"},
+    proxies={"district"},
 )
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.errors import PlanError
-from core.roles import Roles
-from core.schema import LABELLED_KINDS, Column, Kind, Schema
+from core.roles import Role, Roles
+from core.schema import LABELLED_KINDS, Column, Kind, Missing, Schema
 
 Array = NDArray[Any]
 Given = Mapping[str, Array]
@@ -220,6 +220,34 @@ def _paths(edges: list[tuple[str, str]], start: str, end: str) -> list[tuple[str
 
 
 # -- building blocks of structural equations --------------------------------------------------
+
+
+def complete(name: str, kind: Kind, fallback: float | str, **settings: Any) -> Column:
+    """A column that lacks no value: whatever else a file might hold counts as ``fallback``."""
+    if kind in LABELLED_KINDS:
+        settings["other_label"] = fallback
+    return Column(name, kind, missing=Missing.CONSTANT, missing_constant=fallback, **settings)
+
+
+def roles_of(
+    schema: Schema,
+    *,
+    protected: set[str],
+    outcome: set[str],
+    admissible: set[str],
+    proxies: set[str],
+) -> Roles:
+    """Roles of a demo table: identifiers are ignored, and what is not named is inadmissible."""
+    named = {
+        **dict.fromkeys(protected, Role.PROTECTED),
+        **dict.fromkeys(outcome, Role.OUTCOME),
+        **dict.fromkeys(admissible, Role.ADMISSIBLE),
+    }
+    rest = {
+        column.name: Role.INADMISSIBLE if column.is_modelled else Role.IGNORE
+        for column in schema.columns
+    }
+    return Roles({**rest, **named}, proxies=frozenset(proxies))
 
 
 def at(values: list[float], codes: Array) -> Array:
