@@ -39,7 +39,6 @@ class Attached:
     vault: Vault
     ledger: Ledger
     table_id: str
-    seen_before: bool
     notes: tuple[str, ...] = ()
 
 
@@ -145,9 +144,9 @@ def attach(plan: Plan, raw: RawTable, ledger: Ledger, owner: str = LOCAL_OWNER) 
             f"this table was attached before, to population {others[0]!r}: if these are the same "
             "people, use that name, so that their losses add up"
         )
-    table_id, seen = ledger.table_id(population.name, mark, owner=owner)
+    table_id = ledger.table_id(population.name, mark, owner=owner)
     vault = Vault(InMemorySource(table), population, ledger)
-    return Attached(vault, ledger, table_id, seen, tuple(notes))
+    return Attached(vault, ledger, table_id, tuple(notes))
 
 
 def _standing(ledger: Ledger, wanted: Population) -> str:
@@ -193,7 +192,7 @@ def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool =
     key = hashlib.sha256(f"simulated {seed}".encode()).digest()
     table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
     vault = Vault(InMemorySource(table), population, ledger, noise=SeededNoise(seed))
-    return Attached(vault, ledger, "simulated", False)
+    return Attached(vault, ledger, "simulated")
 
 
 def is_demo(plan: Plan, raw: RawTable) -> bool:

@@ -335,10 +335,8 @@ class Ledger:
 
     # -- tables ----------------------------------------------------------------------------
 
-    def table_id(
-        self, population: str, fingerprint: str, *, owner: str = "local"
-    ) -> tuple[str, bool]:
-        """A random public id for a table, and whether this population saw the table before.
+    def table_id(self, population: str, fingerprint: str, *, owner: str = "local") -> str:
+        """A random public id for a table, the same whenever it is attached to this population.
 
         The fingerprint itself stays in the ledger.  It reminds of a table that was attached
         before; it does not stop anybody who changes a cell.
@@ -364,7 +362,7 @@ class Ledger:
         with self.database.reading() as connection:
             return tuple(connection.execute(query).scalars())
 
-    def _table_id(self, population: str, fingerprint: str, owner: str) -> tuple[str, bool]:
+    def _table_id(self, population: str, fingerprint: str, owner: str) -> str:
         with self.database.writing() as connection:
             row = existing_population(connection, population, owner)
             seen = connection.execute(
@@ -373,14 +371,14 @@ class Ledger:
                 )
             ).scalar_one_or_none()
             if seen is not None:
-                return str(seen), True
+                return str(seen)
             fresh = secrets.token_hex(8)
             connection.execute(
                 insert(table_rows).values(
                     population_id=row.id, fingerprint=fingerprint, table_id=fresh
                 )
             )
-            return fresh, False
+            return fresh
 
 
 def _one_line(message: str) -> str:

@@ -174,28 +174,24 @@ def tick(page: Page, key: str) -> None:
     expect(box).to_be_checked()
 
 
+#: The way to a bundle: a name, the page, the key of its button, and what then is shown.
+WAY = (
+    ("data", "Data", "confirm_schema", "Confirmed."),
+    ("roles", "Roles", "save_roles", "Roles are saved"),
+    ("budget", "Budget", "apply_plan", "The plan is applied"),
+    ("tree", "Tree", "release_tree", "The tree as it grew"),
+    ("synthetic", "Synthetic", "fit_and_sample", "Every rule is proved"),
+)
+
+
 def journey(page: Page, upto: str = "release") -> None:
     """The demo by mouse clicks, up to a page."""
     press(page, "demo_hiring", "Where you left off")
-    go(page, "Data")
-    tick(page, "public_domain")
-    press(page, "confirm_schema", "Confirmed.")
-    if upto == "data":
-        return
-    go(page, "Roles")
-    press(page, "save_roles", "Roles are saved")
-    if upto == "roles":
-        return
-    go(page, "Budget")
-    press(page, "apply_plan", "The plan is applied")
-    if upto == "budget":
-        return
-    go(page, "Tree")
-    press(page, "release_tree", "The tree as it grew")
-    if upto == "tree":
-        return
-    go(page, "Synthetic")
-    press(page, "fit_and_sample", "Every rule is proved")
-    if upto == "synthetic":
-        return
+    for name, title, key, then in WAY:
+        go(page, title)
+        if name == "data":
+            tick(page, "public_domain")
+        press(page, key, then)
+        if name == upto:
+            return
     go(page, "Release")
