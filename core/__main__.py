@@ -195,7 +195,7 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _draft(options: argparse.Namespace) -> None:
     from core.plan import ReadingPlan
-    from core.starting import check_output, draft_plan
+    from core.starting import PRIVATE, check_output, draft_plan
 
     sources = [path for path in (options.data, options.codebook) if path is not None]
     check_output(options.out, sources, force=options.force)
@@ -207,6 +207,7 @@ def _draft(options: argparse.Namespace) -> None:
         accept_names=options.accept_names,
     )
     options.out.write_text(drafted.text, encoding="utf-8")
+    print(f"{PRIVATE} (notes may speak of values)", file=sys.stderr)
     for note in drafted.notes:
         print(f"note: {note}", file=sys.stderr)
     print(options.out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.decoding import csv_bytes, parquet_bytes
@@ -186,9 +186,13 @@ def artefacts(
 
 def synthetic_files(plan: Plan, synthetic: Synthetic) -> dict[str, bytes]:
     """The synthetic table in every form that the plan asks for, by plain file name."""
-    writers: dict[str, Callable[[], bytes]] = {
-        "csv": lambda: csv_bytes(synthetic.frame),
-        "parquet": lambda: parquet_bytes(synthetic.frame, plan.schema, plan.synthetic.types),
-        "spreadsheet": lambda: csv_bytes(synthetic.frame, spreadsheet=True),
+    return {
+        FORM_FILES[form]: synthetic_bytes(plan, synthetic, form) for form in plan.synthetic.files
     }
-    return {FORM_FILES[form]: writers[form]() for form in plan.synthetic.files}
+
+
+def synthetic_bytes(plan: Plan, synthetic: Synthetic, form: str) -> bytes:
+    """The synthetic table in one form: ``csv``, ``parquet`` or ``spreadsheet``."""
+    if form == "parquet":
+        return parquet_bytes(synthetic.frame, plan.schema, plan.synthetic.types)
+    return csv_bytes(synthetic.frame, spreadsheet=form == "spreadsheet")

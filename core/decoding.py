@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -155,11 +154,6 @@ def csv_bytes(frame: pd.DataFrame, spreadsheet: bool = False) -> bytes:
     return buffer.getvalue().encode("utf-8-sig" if spreadsheet else "utf-8")
 
 
-def write_csv(frame: pd.DataFrame, path: str | Path, spreadsheet: bool = False) -> None:
-    """Write :func:`csv_bytes` to a file."""
-    Path(path).write_bytes(csv_bytes(frame, spreadsheet=spreadsheet))
-
-
 def _guarded(text: str) -> str:
     return f"'{text}" if text.lstrip("'").startswith(_FORMULA_STARTS) else text
 
@@ -207,13 +201,3 @@ def parquet_bytes(
     buffer = io.BytesIO()
     pq.write_table(pa.table(arrays, names=[str(name) for name in frame.columns]), buffer)
     return buffer.getvalue()
-
-
-def write_parquet(
-    frame: pd.DataFrame,
-    path: str | Path,
-    schema: Schema | None = None,
-    storage: Mapping[str, str] | None = None,
-) -> None:
-    """Write :func:`parquet_bytes` to a file."""
-    Path(path).write_bytes(parquet_bytes(frame, schema, storage))

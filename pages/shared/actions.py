@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from core import demo, starting
-from core.attachment import attach, attach_simulated, request_id, settled
+from core.artefacts import synthetic_bytes
+from core.attachment import attach, attach_simulated, read_as, request_id, settled
 from core.errors import JustitiaError, ReadingError
 from core.plan import Plan, SyntheticPlan
 from core.private.reading import HeaderError, read_table
@@ -76,15 +77,7 @@ def take_upload(project: Project, name: str, content: bytes) -> None:
     reading = project.reading
     project.header = ()
     try:
-        table = read_table(
-            content,
-            name=name,
-            sheet=reading.sheet,
-            delimiter=reading.delimiter,
-            encoding=reading.encoding,
-            decimal=reading.decimal,
-            rename=dict(reading.rename) or None,
-        )
+        table = read_as(reading, content, name)
     except HeaderError as error:
         project.header = error.proposal
         project.problem = str(error)
@@ -98,6 +91,12 @@ def take_upload(project: Project, name: str, content: bytes) -> None:
     types = dict(table.storage) if table.report.format == "parquet" else {}
     project.synthetic = replace(project.synthetic, types=types)
     project.attach(table, name, table.names)
+
+
+def table_bytes(project: Project, run: Run, made: Any, form: str) -> bytes:
+    """The synthetic table in one of its forms, with the types that the plan declares."""
+    plan = replace(run.read_plan(), synthetic=project.synthetic)
+    return synthetic_bytes(plan, made.synthetic, form)
 
 
 # -- paid ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.bundle import file_name
 from core.releases import SelectionStep, TreeRelease
 from core.roles import Roles
 from pages.shared import network, pictures
@@ -11,6 +12,7 @@ from pages.shared.explorer import standalone
 from pages.shared.jobs import Job, JobState
 from pages.shared.project import Project
 from pages.shared.strength import strengths
+from pages.shared.widgets import download
 
 SECONDS = 0.9
 #: About how many pictures the growing tree is shown in.
@@ -134,15 +136,11 @@ def tables(release: TreeRelease, title: str) -> None:
     with forbidden:
         late = [pair for step in release.steps for pair in step.forbidden]
         pictures.forbidden_table([*release.forbidden, *late], height=420)
-    stamp = "SIMULATED_NOT_PRIVATE_" if release.provenance.simulated else ""
-    st.download_button(
+    download(
         "Download the picture (HTML, works offline)",
-        data=lambda: standalone(release, title),
-        file_name=f"{stamp}tree.html",
-        mime="text/html",
-        on_click="ignore",
-        icon=":material/download:",
-        key="download_picture",
+        lambda: standalone(release, title),
+        file_name("tree.html", release.provenance.simulated),
+        "download_picture",
         help="One file with its own step control; opens in any browser without a network.",
     )
     st.caption("Line widths follow the noisy pair tables of the release.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import streamlit as st
 
@@ -17,6 +18,15 @@ from pages.shared.network import plain
 from pages.shared.project import Project, Run
 
 POLL_SECONDS = 0.4
+#: Media types of downloads, by ending.
+MIMES = {
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
+    "md": "text/markdown",
+    "parquet": "application/vnd.apache.parquet",
+    "zip": "application/zip",
+}
 #: Width of running text in pixels: about 80 characters.
 TEXT = 720
 RHO_HELP = (
@@ -24,6 +34,20 @@ RHO_HELP = (
     "add up, and the cap is where they stop. ε at δ says the same in the more common unit. The "
     "Budget page puts it in words."
 )
+
+
+def download(label: str, data: Callable[[], bytes], file: str, key: str, **settings: Any) -> None:
+    """A button that serialises a stored artefact when it is pressed, and draws nothing anew."""
+    ending = file.rpartition(".")[2]
+    st.download_button(
+        label,
+        data=data,
+        file_name=file,
+        mime=MIMES[ending],
+        on_click="ignore",
+        key=key,
+        **{"icon": ":material/download:", **settings},
+    )
 
 
 def theme() -> str:

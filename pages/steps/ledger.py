@@ -51,23 +51,9 @@ else:
         },
     )
     with st.container(horizontal=True):
-        st.download_button(
-            "CSV",
-            data=lambda: books.csv(spends),
-            file_name="ledger.csv",
-            mime="text/csv",
-            on_click="ignore",
-            icon=":material/download:",
-            key="ledger_csv",
-        )
-        st.download_button(
-            "JSON",
-            data=lambda: books.json(population.name, spends),
-            file_name="ledger.json",
-            mime="application/json",
-            on_click="ignore",
-            icon=":material/download:",
-            key="ledger_json",
+        widgets.download("CSV", lambda: books.csv(spends), "ledger.csv", "ledger_csv")
+        widgets.download(
+            "JSON", lambda: books.json(population.name, spends), "ledger.json", "ledger_json"
         )
 with st.expander("What the states mean"):
     st.markdown(

@@ -93,31 +93,24 @@ with left:
             st.error(plain(project.problem), title="Not signed")
             project.problem = ""
     st.caption(f"SHA-256 of the bundle: `{digest}`")
-    stamp = "SIMULATED_NOT_PRIVATE_" if simulated else ""
+    unsigned = {"disabled": signed is None, "help": None if signed else "Sign first."}
+    label = "Download bundle"
     with st.container(horizontal=True):
-        st.download_button(
-            widgets.main("Download bundle", "download")
-            if signed
-            else ":material/download: Download bundle",
-            data=lambda: made.bundle,
-            file_name=f"{stamp}bundle.zip",
-            mime="application/zip",
-            on_click="ignore",
+        widgets.download(
+            widgets.main(label, "download") if signed else f":material/download: {label}",
+            lambda: made.bundle,
+            file_name("bundle.zip", simulated),
+            "bundle",
+            icon=None,
             type="primary" if signed else "secondary",
-            disabled=signed is None,
-            key="bundle",
-            help=None if signed else "Sign first.",
+            **unsigned,
         )
-        st.download_button(
+        widgets.download(
             "Download sign-off",
-            data=lambda: signing.sign_off(signed or {}, made, digest),
-            file_name=f"{stamp}sign-off.md",
-            mime="text/markdown",
-            on_click="ignore",
-            icon=":material/download:",
-            disabled=signed is None,
-            key="sign_off",
-            help=None if signed else "Sign first.",
+            lambda: signing.sign_off(signed or {}, made, digest),
+            file_name("sign-off.md", simulated),
+            "sign_off",
+            **unsigned,
         )
     with st.expander("If a release has to be withdrawn"):
         st.markdown(

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.decoding import csv_bytes, parquet_bytes
+from core.artefacts import FORM_FILES
+from core.bundle import file_name
 from core.errors import JustitiaError
 from core.plan import ENGINES
 from pages.shared import actions, charts, fits, guards, widgets
@@ -179,36 +180,22 @@ st.caption(f"{words}.")
 st.header("Synthetic rows", anchor=False)
 st.markdown(f"{synthetic.rows:,} rows. Nobody in them is real.")
 st.dataframe(synthetic.frame.head(50), hide_index=True, height=320, alt="First synthetic rows")
-stamp = "SIMULATED_NOT_PRIVATE_" if release.provenance.simulated else ""
-with st.container(horizontal=True):
-    st.download_button(
-        "CSV",
-        data=lambda: made.files["synthetic.csv"],
-        file_name=f"{stamp}synthetic.csv",
-        mime="text/csv",
-        on_click="ignore",
-        icon=":material/download:",
-        key="csv",
-        help="UTF-8 without a mark, values as they are: for programs.",
-    )
-    st.download_button(
+FORMS = (
+    ("csv", "CSV", "UTF-8 without a mark, values as they are: for programs."),
+    (
+        "spreadsheet",
         "CSV for Excel",
-        data=lambda: csv_bytes(synthetic.frame, spreadsheet=True),
-        file_name=f"{stamp}synthetic_excel.csv",
-        mime="text/csv",
-        on_click="ignore",
-        icon=":material/download:",
-        key="csv_excel",
-        help="UTF-8 with a mark; texts that look like formulas get an apostrophe.",
-    )
-    st.download_button(
-        "Parquet",
-        data=lambda: parquet_bytes(synthetic.frame),
-        file_name=f"{stamp}synthetic.parquet",
-        mime="application/vnd.apache.parquet",
-        on_click="ignore",
-        icon=":material/download:",
-        key="parquet",
-        help="With types.",
-    )
+        "UTF-8 with a mark; texts that look like formulas get an apostrophe.",
+    ),
+    ("parquet", "Parquet", "With types; where a Parquet file was uploaded, with its types."),
+)
+with st.container(horizontal=True):
+    for form, label, words in FORMS:
+        widgets.download(
+            label,
+            lambda form=form: actions.table_bytes(project, run, made, form),
+            file_name(FORM_FILES[form], release.provenance.simulated),
+            form,
+            help=words,
+        )
 guards.next_step("release", "Go on to Release")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.plan import ReadingPlan
 from core.schema import Kind
-from pages.shared import house
+from pages.shared import actions, house
 from pages.shared.project import KEY
 from pages.shared.whose import NEW
 from tests.app.conftest import ROOT, go
@@ -362,3 +365,38 @@ def declare_as(app: AppTest, population: str) -> None:
     app.checkbox(key="public_domain").check().run()
     app.button(key="confirm_schema").click().run()
     assert not app.exception
+
+
+def test_what_was_found_out_about_a_file_is_declared_from_then_on(app: AppTest) -> None:
+    rows = "grade;sex;größe\n" + "A;f;1,5\nB;m;2,5\n" * 50
+    upload(opened(app), "staff.csv", rows.encode("cp1252"))
+    project = app.session_state[KEY]
+    assert project.reading == ReadingPlan()
+    assert (project.settled.delimiter, project.settled.decimal) == (";", ",")
+    assert project.settled.encoding == "cp1252"
+    index = project.generation
+    app.selectbox(key=f"column_{index}_2_kind").set_value("real").run()
+    app.text_input(key=f"column_{index}_2_lower").set_value("1").run()
+    app.text_input(key=f"column_{index}_2_upper").set_value("3").run()
+    declare(app, "staff of a semicolon")
+    release(app, sex="S", grade="O")
+    assert project.plan.reading == project.settled
+    upload(go(app, "data"), "comma.csv", STAFF)
+    assert app.session_state[KEY].settled.delimiter == ",", "another file is looked at afresh"
+
+
+def test_a_parquet_download_has_the_types_of_a_parquet_upload(app: AppTest) -> None:
+    types = {"sex": pa.dictionary(pa.int8(), pa.string()), "grade": pa.large_string()}
+    table = pa.table({"sex": ["f", "m"] * 50, "grade": ["A", "B"] * 50}, pa.schema(types))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    upload(opened(app), "staff.parquet", buffer.getvalue())
+    declare(app, "staff in parquet")
+    release(app, sex="S", grade="O")
+    go(app, "synthetic")
+    app.button(key="fit_and_sample").click().run()
+    project = app.session_state[KEY]
+    made = actions.derived(project, project.run)
+    blob = actions.table_bytes(project, project.run, made, "parquet")
+    assert pq.read_schema(io.BytesIO(blob)).types == table.schema.types
+    assert actions.table_bytes(project, project.run, made, "csv") == made.files["synthetic.csv"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from core.arrow_types import arrow_type
-from core.decoding import csv_bytes, decode, parquet_bytes, write_csv, write_parquet
+from core.decoding import csv_bytes, decode, parquet_bytes
 from core.errors import SchemaError
 from core.private.coding import encode
 from core.private.raw import RawTable, ReadingReport
@@ -239,7 +239,7 @@ class TestSpreadsheets:  # F-18
     def test_both_variants_upload_back(self, tmp_path, spreadsheet):
         frame, codes = self.frame()
         path = tmp_path / "download.csv"
-        write_csv(frame, path, spreadsheet=spreadsheet)
+        path.write_bytes(csv_bytes(frame, spreadsheet=spreadsheet))
         data = path.read_bytes()
         assert data.startswith(b"\xef\xbb\xbf") == spreadsheet
         raw = read_table(path)
@@ -302,7 +302,7 @@ class TestStoredTypes:  # F-04
 
     def table(self, tmp_path):
         frame = decode(every_cell(self.schema), self.schema, rng())
-        write_parquet(frame, tmp_path / "x.parquet", self.schema, self.storage)
+        (tmp_path / "x.parquet").write_bytes(parquet_bytes(frame, self.schema, self.storage))
         return frame, pq.read_table(tmp_path / "x.parquet")
 
     def test_types_are_those_of_the_input(self, tmp_path):
