@@ -23,6 +23,7 @@ from core.plan_sections import (
     ReadingPlan,
     SyntheticPlan,
     TreePlan,
+    without_none,
 )
 from core.plan_settings import (
     Section,
@@ -136,66 +137,22 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form, without settings that are at their defaults."""
-        population = self.population
-        plain: dict[str, Any] = {
+        sections = {
             "version": VERSION,
-            "population": _without_none(
-                {
-                    "name": population.name,
-                    "relation": population.relation.value,
-                    "unit_rows": population.unit.rows,
-                    "unit_person_column": population.unit.person_column,
-                    "cap": str(population.cap),
-                    "delta": population.delta,
-                    "expected_rows": population.expected_rows,
-                }
-            ),
+            "population": self.population.to_dict(),
+            "demo": None if self.demo is None else self.demo.to_dict(),
+            "reading": self.reading.to_dict() or None,
+            "roles": roles_to_plan(self.roles),
+            "tree": self.tree.to_dict(),
+            "synthetic": self.synthetic.to_dict(),
+            "columns": [column.to_dict() for column in self.schema.columns],
         }
-        if self.demo is not None:
-            plain["demo"] = {
-                "name": self.demo.name,
-                "rows": self.demo.rows,
-                "seed": self.demo.seed,
-            }
-        reading = _without_none(
-            {
-                "delimiter": self.reading.delimiter,
-                "encoding": self.reading.encoding,
-                "decimal": self.reading.decimal,
-                "sheet": self.reading.sheet,
-                "rename": dict(self.reading.rename) or None,
-                "day_numbers": list(self.reading.day_numbers) or None,
-                "formula_guard": self.reading.formula_guard,
-            }
-        )
-        if reading:
-            plain["reading"] = reading
-        plain["roles"] = roles_to_plan(self.roles)
-        plain["tree"] = {
-            "rho": str(self.tree.rho),
-            "structure": self.tree.structure,
-            "split": [str(part) for part in self.tree.split],
-        }
-        plain["synthetic"] = _without_none(
-            {
-                "rows": self.synthetic.rows,
-                "engine": self.synthetic.engine,
-                "seed": self.synthetic.seed,
-                "files": None if self.synthetic.files == ("csv",) else list(self.synthetic.files),
-                "types": dict(self.synthetic.types) or None,
-            }
-        )
-        plain["columns"] = [column.to_dict() for column in self.schema.columns]
-        return plain
+        return without_none(sections)
 
 
 def _identifier(column: Column) -> Column:
     """What counts of a person-id column: its name, and what means missing in it."""
     return Column(column.name, Kind.IDENTIFIER, missing_markers=column.missing_markers)
-
-
-def _without_none(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in plain.items() if value is not None}
 
 
 def roles_to_plan(roles: Roles) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from core.errors import PlanError
 from core.privci.structures import STRUCTURES
@@ -37,6 +38,11 @@ def invisible(text: str) -> str | None:
         if mark not in _JOINERS and unicodedata.category(mark) in _INVISIBLE:
             return mark
     return None
+
+
+def without_none(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what is set: TOML knows no None."""
+    return {key: value for key, value in plain.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,20 @@ class PopulationPlan:
                 f"{MOST_EXPECTED_ROWS:,}, or left out"
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, without settings that are at their defaults."""
+        return without_none(
+            {
+                "name": self.name,
+                "relation": self.relation.value,
+                "unit_rows": self.unit.rows,
+                "unit_person_column": self.unit.person_column,
+                "cap": str(self.cap),
+                "delta": self.delta,
+                "expected_rows": self.expected_rows,
+            }
+        )
+
 
 @dataclass(frozen=True)
 class ReadingPlan:
@@ -122,6 +142,20 @@ class ReadingPlan:
     day_numbers: tuple[str, ...] = ()
     formula_guard: bool | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, without settings that are at their defaults."""
+        return without_none(
+            {
+                "delimiter": self.delimiter,
+                "encoding": self.encoding,
+                "decimal": self.decimal,
+                "sheet": self.sheet,
+                "rename": dict(self.rename) or None,
+                "day_numbers": list(self.day_numbers) or None,
+                "formula_guard": self.formula_guard,
+            }
+        )
+
 
 @dataclass(frozen=True)
 class TreePlan:
@@ -140,6 +174,14 @@ class TreePlan:
         if sum(self.split) != 1:
             total = sum(self.split)
             object.__setattr__(self, "split", tuple(part / total for part in self.split))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form; fractions as text."""
+        return {
+            "rho": str(self.rho),
+            "structure": self.structure,
+            "split": [str(part) for part in self.split],
+        }
 
 
 @dataclass(frozen=True)
@@ -171,6 +213,18 @@ class SyntheticPlan:
                 f"synthetic: seed must be a whole number of at least 0 and at most {LARGEST_SEED}"
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, without settings that are at their defaults."""
+        return without_none(
+            {
+                "rows": self.rows,
+                "engine": self.engine,
+                "seed": self.seed,
+                "files": None if self.files == ("csv",) else list(self.files),
+                "types": dict(self.types) or None,
+            }
+        )
+
 
 @dataclass(frozen=True)
 class DemoOrigin:
@@ -179,3 +233,7 @@ class DemoOrigin:
     name: str
     rows: int
     seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        return {"name": self.name, "rows": self.rows, "seed": self.seed}
