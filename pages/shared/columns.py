@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.schema import DATE_UNITS, EXCLUDED_KINDS, LABELLED_KINDS, Kind
 from pages.shared.declare import FIELDS, KIND_WORDS, OWN_CELL, column_of, problem
-from pages.shared.network import plain
+from pages.shared.network import label, plain
 from pages.shared.project import Project
 from pages.shared.widgets import phone
 
@@ -56,7 +56,7 @@ def _line(project: Project, index: int) -> None:
         flag = " :orange-badge[suggested from values]" if row["flagged"] else ""
         name.markdown(f"**{plain(row['name'])}**{flag}")
         with kind:
-            _select(project, index, "kind", KINDS, f"What {row['name']} holds")
+            _select(project, index, "kind", KINDS, f"What {label(row['name'])} holds")
         chosen = row["kind"]
         if chosen in LABELLED_KINDS:
             with domain:
@@ -70,7 +70,7 @@ def _line(project: Project, index: int) -> None:
                 _text(project, index, "upper", f"highest, such as {example[1]}")
             with bins:
                 if chosen == Kind.DATE and "|" not in row["bins"]:
-                    _select(project, index, "bins", DATE_UNITS, f"Bins of {row['name']}")
+                    _select(project, index, "bins", DATE_UNITS, f"Bins of {label(row['name'])}")
                 else:
                     _text(project, index, "bins", "bins")
         if chosen and chosen not in EXCLUDED_KINDS:
@@ -121,7 +121,7 @@ HELP = {
 def _text(project: Project, index: int, field: str, placeholder: str) -> None:
     row = project.draft[index]
     st.text_input(
-        f"{LABELS[field]} {row['name']}",
+        f"{LABELS[field]} {label(row['name'])}",
         value=str(row[field]),
         placeholder=placeholder,
         key=_key(project, index, field),

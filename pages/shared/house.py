@@ -127,15 +127,24 @@ def _kept(project: Project) -> Stored | None:
         return None
 
 
-def open_project(identity: str) -> Project | None:
-    """A kept project of this owner, or None when there is no such project."""
+def open_project(identity: str) -> Project:
+    """A kept project of this owner.
+
+    Raises
+    ------
+    LedgerError
+        There is none of that id, or it cannot be read; nothing about other owners is told.
+    """
     from pages.shared.saved import from_plain
 
+    document = store().open_project(identity, owner=owner()).document
     try:
-        found = store().open_project(identity, owner=owner())
-        return from_plain(found.document, identity, owner())
-    except (JustitiaError, KeyError, TypeError, ValueError):
-        return None
+        return from_plain(document, identity, owner())
+    except (JustitiaError, KeyError, TypeError, ValueError) as error:
+        raise LedgerError(
+            "this project was kept by another version and cannot be opened; its releases are "
+            "still in the ledger, and running the same plan on the same table replays them"
+        ) from error
 
 
 def saved_projects() -> tuple[tuple[str, str], ...]:

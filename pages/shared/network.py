@@ -324,3 +324,11 @@ def plain(text: str) -> str:
     for mark in "\\`*_[]<>#|$:~":
         line = line.replace(mark, f"\\{mark}")
     return line
+
+
+def label(text: str) -> str:
+    """A user's text inside a widget's label: harmless, and read aloud without backslashes.
+
+    Underscores within words mean nothing in Markdown; around a word they slant it, no more.
+    """
+    return plain(text).replace("\\_", "_")

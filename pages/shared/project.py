@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import JustitiaError
+from core.errors import JustitiaError, LedgerError
 from core.plan import (
     DemoOrigin,
     Plan,
@@ -276,12 +276,23 @@ def current() -> Project:
     """The session's project: the one it has, the one in the address, or a new empty one."""
     project = st.session_state.get(KEY)
     if project is None:
-        wanted = st.query_params.get(ADDRESS, "")
-        project = (house.open_project(wanted) if wanted else None) or fresh()
+        project = _addressed(st.query_params.get(ADDRESS, ""))
         st.session_state[KEY] = project
     if project.identity and st.query_params.get(ADDRESS) != project.identity:
         st.query_params[ADDRESS] = project.identity
     return project
+
+
+def _addressed(identity: str) -> Project:
+    """The project that the address names, or a new one that says why it is not that."""
+    if not identity:
+        return fresh()
+    try:
+        return house.open_project(identity)
+    except LedgerError as error:
+        project = fresh()
+        project.say(str(error))
+        return project
 
 
 def fresh() -> Project:

@@ -80,7 +80,7 @@ def head(title: str, promise: str, project: Project) -> None:
     if line:
         st.caption(line)
     for note in project.notes:
-        st.info(note, icon=":material/info:")
+        st.info(plain(note), icon=":material/info:")
     project.notes = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core import demo
+from core.errors import JustitiaError
 from pages.shared import actions, guards, house
 from pages.shared import project as state
 from pages.shared.network import plain
@@ -24,9 +25,10 @@ def begin(name: str) -> None:
 
 
 def reopen(identity: str) -> None:
-    found = house.open_project(identity)
-    if found is not None:
-        state.put(found)
+    try:
+        state.put(house.open_project(identity))
+    except JustitiaError as error:
+        project.say(str(error))
 
 
 if project.draft:

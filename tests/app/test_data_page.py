@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core.plan import ReadingPlan
 from core.schema import Kind
 from pages.shared import actions, house
+from pages.shared.network import plain
 from pages.shared.project import KEY
 from pages.shared.whose import NEW
 from tests.app.conftest import ROOT, go
@@ -186,7 +187,7 @@ def test_replacing_the_file_asks_whose_it_is_and_keeps_the_first_release(app: Ap
     assert len(house.ledger().spends("staff 2026")) == 2
     go(app, "data")
     upload(app, "staff.csv", OTHER_COLUMNS)
-    assert "gone: grade" in words(app)
+    assert plain("gone: grade") in words(app)
     assert set(project.roles.by_column) == {"sex"}
     app.file_uploader(key="upload").set_value(None).run()
     assert project.table is None
@@ -400,3 +401,67 @@ def test_a_parquet_download_has_the_types_of_a_parquet_upload(app: AppTest) -> N
     blob = actions.table_bytes(project, project.run, made, "parquet")
     assert pq.read_schema(io.BytesIO(blob)).types == table.schema.types
     assert actions.table_bytes(project, project.run, made, "csv") == made.files["synthetic.csv"]
+
+
+@pytest.mark.parametrize("damage", ["gone", "another version"])
+def test_a_project_that_cannot_be_opened_says_so(app: AppTest, damage: str) -> None:
+    upload(opened(app), "staff.csv", STAFF)
+    go(app, "start")
+    app.text_input(key="project_name").set_value("Survey")
+    app.form_submit_button[0].click().run()
+    identity = app.session_state[KEY].identity
+    if damage == "gone":
+        house.store().delete_project(identity)
+    else:
+        kept = house.store().open_project(identity)
+        house.store().save_project("Survey", {**kept.document, "version": 99}, project_id=identity)
+    later = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    later.query_params["project"] = identity
+    later.run()
+    assert not later.exception
+    assert ("no project" if damage == "gone" else "another version") in words(later)
+    assert later.session_state[KEY].identity == ""
+    if damage != "gone":
+        later.run()
+        later.button(key=f"open_{identity}").click().run()
+        assert not later.exception
+        assert "another version" in words(later)
+
+
+HOSTILE = "![x](http://example.org/a.png)"
+
+
+def texts(app: AppTest) -> str:
+    """Everything on a page that Streamlit reads as Markdown: texts and the labels of widgets."""
+    kinds = ("selectbox", "text_input", "segmented_control", "checkbox", "button", "text_area")
+    labels = [str(item.label) for kind in kinds for item in getattr(app, kind)]
+    headings = [str(item.value) for kind in (app.title, app.header, app.subheader) for item in kind]
+    return "\n".join([words(app), *labels, *headings])
+
+
+def test_names_are_never_read_as_markdown(app: AppTest) -> None:
+    content = f'"{HOSTILE}",grade\n' + "f,A\nm,B\n" * 50
+    upload(opened(app), "staff.csv", content)
+    project = app.session_state[KEY]
+    index = project.generation
+    app.selectbox(key=f"column_{index}_0_kind").set_value("categorical").run()
+    app.text_input(key=f"column_{index}_0_categories").set_value(f"f | m | {HOSTILE}").run()
+    seen = [texts(app)]
+    declare(app, f"people {HOSTILE}")
+    seen.append(texts(app))
+    go(app, "roles")
+    seen.append(texts(app))
+    app.button(key="suggest_roles").click().run() if app.button(key="suggest_roles") else None
+    seen.append(texts(app))
+    release(app, **{HOSTILE: "S", "grade": "O"})
+    for page in ("tree", "synthetic", "release", "ledger", "budget", "start"):
+        go(app, page)
+        if page == "synthetic":
+            app.button(key="fit_and_sample").click().run()
+        assert not app.exception
+        seen.append(texts(app))
+    upload(go(app, "data"), "staff.csv", OTHER_ROWS)
+    seen.append(texts(app))
+    assert "example" in "".join(seen), "the name was shown at all"
+    for number, text in enumerate(seen):
+        assert HOSTILE not in text, (number, text[max(text.find(HOSTILE) - 200, 0) :][:400])
