@@ -6,12 +6,13 @@ Checks read the schema, the recoding and the reference, which are public; never 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from core.errors import SchemaError
 from core.kinds import MAXIMUM_TABLE_CELLS
-from core.moments import MomentFrame
+from core.moments import IntArray, MomentFrame
 from core.private.source import Source, table_sizes
 from core.releases import PairReference, Recoding
 
@@ -71,8 +72,40 @@ def check_pairs(
     return pairs
 
 
-def check_numeric(source: Source, frame: MomentFrame) -> None:
-    """Refuse moments of columns without numbers."""
+def check_numeric(source: Source, frame: MomentFrame, *, plain: bool = True) -> None:
+    """Refuse moments of columns without numbers, and of cells that no column has.
+
+    ``plain`` refuses indicators and complete cases as well.
+    """
+    if plain and not frame.plain:
+        raise SchemaError("this question takes numbers of all rows; leave out indicators")
+    numeric = source.numeric
     for name in frame.columns:
-        if name not in source.numeric:
+        if name not in numeric:
             raise SchemaError(f"column {name!r}: moments need an integer, real or date column")
+    for _, cell in frame.indicators:
+        if cell.code >= source.schema[cell.column].size:
+            raise SchemaError(f"column {cell.column!r}: an indicator names a cell it has not")
+
+
+def check_entries(
+    candidates: Sequence[Pair] | None, frame: MomentFrame
+) -> tuple[IntArray, IntArray]:
+    """Row and column of each candidate among the frame's columns; None is the whole triangle."""
+    if candidates is None:
+        return _triangle(len(frame.columns))
+    place = frame.places
+    pairs = tuple((a, b) for a, b in candidates)
+    if not pairs or not {name for pair in pairs for name in pair} <= set(place):
+        raise SchemaError("a selection needs candidates among the columns of its reference")
+    places = np.array([[place[a], place[b]] for a, b in pairs], dtype=np.int64)
+    return places[:, 0], places[:, 1]
+
+
+@lru_cache(maxsize=8)
+def _triangle(size: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the upper triangle; hundreds of rounds ask for the same one."""
+    rows, columns = np.triu_indices(size)
+    rows.setflags(write=False)
+    columns.setflags(write=False)
+    return rows, columns

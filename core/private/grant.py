@@ -24,7 +24,8 @@ from core.moments import (
     NoisyMoments,
 )
 from core.private import sensitivity
-from core.private.checks import check_cliques, check_numeric, check_pairs
+from core.private.checks import check_cliques, check_entries, check_numeric, check_pairs
+from core.private.feature_sensitivity import moments_sensitivity
 from core.private.moments import norm_grid
 from core.private.noise import GaussianDraw, Noise
 from core.private.scales import gaussian_sigma, selection_scale
@@ -61,7 +62,8 @@ class Grant(Confined):
         self.__process = os.getpid()
         # Exact scores by reference; the reference is kept, so that its id stays its own.
         self.__scores: dict[int, tuple[PairReference, dict[Pair, int]]] = {}
-        self.__grams: dict[MomentFrame, IntArray] = {}
+        # Exact second moments by frame, likewise.
+        self.__grams: dict[int, tuple[MomentFrame, IntArray]] = {}
 
     def __repr__(self) -> str:
         """Only public facts."""
@@ -262,36 +264,45 @@ class Grant(Confined):
 
         Values are centred at public constants or released means, clipped to the unit box (and to
         the frame's row norm), cut to a grid towards zero and summed exactly.  A missing value
-        counts as the declared constant, or as the centre when there is none.
+        counts as the declared constant, or as the centre when there is none; in a frame of
+        complete cases its row contributes nothing.  The number of complete cases is exact and
+        free where it is public: under ``replace_one``, if the declarations let no row be missing.
 
         Raises
         ------
         SchemaError
-            For columns without numbers.
+            For columns without numbers, and cells that no column has.
         BudgetExceeded
             When less than ``rho`` remains, or the grant is closed.  The data were not touched.
         """
         source = self._open()
-        check_numeric(source, request.frame)
-        scale = request.grid**request.degree * request.diagonal_weight.denominator
-        squared = scale**2 * sensitivity.moment_vector(
-            request.monomials,
-            self.relation,
-            self.unit.rows,
-            weight_squared=request.diagonal_weight**2,
-            clip_squared=request.frame.clip_squared,
+        check_numeric(source, request.frame, plain=False)
+        scale = request.whole * request.diagonal_weight.denominator
+        squared = scale**2 * moments_sensitivity(
+            request, source.schema, self.relation, self.unit.rows
         )
+        if squared == 0:  # by the relation and the declarations; then the row count is public
+            return NoisyMoments(request, np.array([source.row_count()]), 0.0, Fraction(0))
         reserved = self._reserve(rho, gaussian=squared)
-        exact = source.moments(request) * request.multipliers
+        exact = self._moments_of(source, request) * request.multipliers
         draw = self._gaussian(exact, squared, reserved)
         return NoisyMoments(request, draw.values, draw.sigma, draw.rho)
 
     def select_entry(
-        self, candidates: Sequence[Pair], reference: EntryReference, rho: Fraction
+        self, candidates: Sequence[Pair] | None, reference: EntryReference, rho: Fraction
     ) -> Pair:
         """One second moment by the exponential mechanism on its distance to a frozen reference.
 
         Sensitivity 1 (2 under ``replace_one``) on sums; a diagonal entry is ``(name, name)``.
+
+        Parameters
+        ----------
+        candidates
+            Entries to choose from; None stands for the whole triangle.
+        reference
+            Frozen sums, from released values only.
+        rho
+            Budget of this round, ε²/8.
 
         Raises
         ------
@@ -302,18 +313,31 @@ class Grant(Confined):
         """
         source = self._open()
         check_numeric(source, reference.frame)
-        place = {name: index for index, name in enumerate(reference.frame.columns)}
-        pairs = tuple((a, b) for a, b in candidates)
-        if not pairs or not {name for pair in pairs for name in pair} <= set(place):
-            raise SchemaError("a selection needs candidates among the columns of its reference")
+        rows, columns = check_entries(candidates, reference.frame)
         bound = (1 << SUMMAND_BITS) * sensitivity.entry_score(self.relation, self.unit.rows)
         reserved = self._reserve(rho, selection=bound)
+        exact = self._gram_of(source, reference.frame)[rows, columns]
+        scores = np.abs(exact - reference.grid_units()[rows, columns])
+        index = self._select(scores, bound, reserved)
+        names = reference.frame.columns
+        return names[rows[index]], names[columns[index]]
+
+    def _moments_of(self, source: Source, request: MomentRequest) -> IntArray:
+        """Exact sums; second moments come from the frame's Gram matrix, which has their grid."""
+        if request.degree != 2 or not request.frame.plain:
+            return source.moments(request)
+        place = request.frame.places
+        picks = np.array([[place[a], place[b]] for a, b in request.monomials])
+        sums: IntArray = self._gram_of(source, request.frame)[picks[:, 0], picks[:, 1]]
+        return sums
+
+    def _gram_of(self, source: Source, frame: MomentFrame) -> IntArray:
+        """Exact second moments of a frame, computed once."""
         with self.__lock:
-            if reference.frame not in self.__grams:
-                self.__grams[reference.frame] = source.gram(reference.frame)
-            distance = np.abs(self.__grams[reference.frame] - reference.grid_units())
-        scores = np.array([distance[place[a], place[b]] for a, b in pairs], dtype=np.int64)
-        return pairs[self._select(scores, bound, reserved)]
+            kept = self.__grams.get(id(frame))
+            if kept is None:
+                kept = self.__grams[id(frame)] = (frame, source.gram(frame))
+            return kept[1]
 
     def clip_norm(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from core.errors import BudgetError
 
@@ -33,6 +34,7 @@ def selection_rho(sensitivity: int, scale: float) -> Fraction:
     return _round_up(Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2))
 
 
+@lru_cache(maxsize=256)
 def gaussian_sigma(sensitivity_squared: Fraction, rho: Fraction) -> float:
     """Sigma of a (discrete) Gaussian that costs at most ``rho``, and at least 99.9 % of it.
 
@@ -58,6 +60,7 @@ def gaussian_sigma(sensitivity_squared: Fraction, rho: Fraction) -> float:
     return nudge(start, lambda sigma: gaussian_rho(sensitivity_squared, sigma), rho)[0]
 
 
+@lru_cache(maxsize=256)
 def selection_scale(sensitivity: int, rho: Fraction) -> float:
     """Scale ``2 * sensitivity / eps`` of a noisy maximum that costs at most ``rho = eps**2 / 8``.
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from core.errors import ReadingError, SchemaError
 from core.moments import IntArray, MomentFrame, MomentRequest
 from core.private.counting import Clique, count_cliques
+from core.private.features import feature_moments
 from core.private.moments import MAXIMUM_ROWS, exact_moments, gram, norm_excess
 from core.private.table import CodedTable
 from core.releases import Recoding, Unit
@@ -122,7 +123,9 @@ class InMemorySource:
 
     def moments(self, request: MomentRequest) -> IntArray:
         """Exact sums on the request's grid, one a monomial."""
-        return exact_moments(self.table.numbers, request)
+        if request.frame.plain:
+            return exact_moments(self.table.numbers, request)
+        return feature_moments(self.table, request)
 
     def gram(self, frame: MomentFrame) -> IntArray:
         """All exact second moments of a frame."""

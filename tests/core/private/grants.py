@@ -92,12 +92,17 @@ def primitives():
     """One call of every primitive that costs something: (name, table, call)."""
     pairs, frame = [("a", "b"), ("b", "c")], frame_of()
     entry = EntryReference(frame, np.eye(3))
+    complete = MomentFrame(frame.scales, complete=True)
     return {
         "counts": (None, lambda g, rho: g.counts([("a",), ("a", "b")], rho)),
         "row_count": (None, lambda g, rho: g.row_count(rho)),
         "select_pair": (None, lambda g, rho: g.select_pair(pairs, reference_of(), rho)),
         "score_pairs": (None, lambda g, rho: g.score_pairs(pairs, reference_of(), rho)),
         "moments": (numeric_table, lambda g, rho: g.moments(MomentRequest.triangle(frame), rho)),
+        "complete sums": (
+            numeric_table,
+            lambda g, rho: g.moments(MomentRequest(complete, ((), ("x",)), mixed=True), rho),
+        ),
         "select_entry": (numeric_table, lambda g, rho: g.select_entry([("x", "y")], entry, rho)),
         "clip_norm": (
             numeric_table,
