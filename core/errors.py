@@ -65,6 +65,10 @@ class EstimationError(JustitiaError):
     """An estimator cannot work with the release that it was given."""
 
 
+class StatisticError(EstimationError):
+    """A published statistic, its noise or its bounds cannot be what they are said to be."""
+
+
 class Cancelled(JustitiaError):
     """The person pressed cancel; what had been measured is kept as a partial release."""
 

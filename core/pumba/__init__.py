@@ -1,0 +1,1 @@
+"""Posteriors from privatised statistics (PUMBA, arXiv 2604.24817)."""
