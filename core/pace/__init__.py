@@ -1,0 +1,1 @@
+"""Adaptive private covariance estimation (PACE-GGM, arXiv 2605.24295)."""
