@@ -1,4 +1,7 @@
-"""The command line: ``python -m core demo | draft | check | forecast | run | ledger | verify``."""
+"""The command line.
+
+``python -m core demo | draft | check | forecast | run | infer | ledger | verify``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from core.errors import Cancelled, JustitiaError, PlanError
 
 if TYPE_CHECKING:
-    from core.forecast import Forecast
+    from core.outlook import Outlook
 
 EXAMPLES = """examples:
   python -m core demo --out demo
@@ -22,6 +25,7 @@ EXAMPLES = """examples:
   python -m core draft --data mine.csv --suggest --out mine.toml
   python -m core check mine.toml --data mine.csv
   python -m core forecast mine.toml
+  python -m core infer statistics.csv --out results
   python -m core ledger
   python -m core verify out/bundle.zip
 """
@@ -118,6 +122,37 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--new-release", action="store_true", help="spend again instead of replaying")
     run.add_argument("--quiet", action="store_true", help="no forecast and no progress on stderr")
 
+    infer = commands.add_parser(
+        "infer",
+        help="posteriors of statistics that were published with noise; reads no data, spends "
+        "nothing",
+    )
+    infer.add_argument(
+        "statistics",
+        type=Path,
+        metavar="STATS",
+        help="CSV or JSON; docs/published-statistics.md describes the format",
+    )
+    infer.add_argument("--out", required=True, type=_folder, help="folder to write into")
+    infer.add_argument("--level", default=0.95, type=float, help="probability of the intervals")
+    infer.add_argument("--draws", default=4000, type=int, help="posterior draws")
+    infer.add_argument("--seed", default=0, type=_seed, help="seed of the draws")
+    infer.add_argument(
+        "--estimand",
+        default="population",
+        help="population (default) or sample: the measured rows themselves",
+    )
+    infer.add_argument("--population-size", type=int, help="rows of the finite population")
+    infer.add_argument(
+        "--design-effect", default=1.0, type=float, help="of a clustered or weighted sample"
+    )
+    infer.add_argument(
+        "--vcov",
+        default="classical",
+        help="of regressions: classical, t, or hc where sums of degree 3 and 4 were published",
+    )
+    infer.add_argument("--parquet", action="store_true", help="write posterior.parquet too")
+
     ledger = commands.add_parser("ledger", help="list populations and what they spent")
     ledger.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
     ledger.add_argument("--population", help="only this one")
@@ -142,6 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
         "check": _check,
         "forecast": _forecast,
         "run": _run,
+        "infer": _infer,
         "ledger": _ledger,
         "verify": _verify,
     }
@@ -222,21 +258,21 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _forecast(options: argparse.Namespace) -> None:
-    from core.forecast import forecast_for
+    from core.outlook import outlook_for
     from core.plan import read_plan
 
-    for line in _forecast_lines(forecast_for(read_plan(options.plan))):
+    for line in _forecast_lines(outlook_for(read_plan(options.plan))):
         print(line)
 
 
-def _forecast_lines(found: Forecast) -> list[str]:
+def _forecast_lines(found: Outlook) -> list[str]:
     return [
         *(f"forecast: {sentence}" for sentence in found.sentences),
         *(f"suggestion: {suggestion}" for suggestion in found.suggestions),
     ]
 
 
-def _before_charge(stop: _Interrupt, quiet: bool, found: Forecast, notes: tuple[str, ...]) -> None:
+def _before_charge(stop: _Interrupt, quiet: bool, found: Outlook, notes: tuple[str, ...]) -> None:
     if stop.asked:
         raise PlanError("interrupted; nothing was spent")
     if quiet:
@@ -269,12 +305,12 @@ def _run(options: argparse.Namespace) -> None:
     finally:
         for name, handler in previous.items():
             signal.signal(name, handler)
-    provenance = result.derived.release.provenance
+    releases = result.derived.releases
     for note in result.notes:
         print(f"note: {note}", file=sys.stderr)
-    for flag in (*provenance.flags, *quality_flags(result.derived.release)):
+    for flag in dict.fromkeys((*releases.flags, *quality_flags(releases))):
         print(f"flag: {flag}", file=sys.stderr)
-    spent = Fraction(0) if result.replayed or provenance.simulated else provenance.rho
+    spent = Fraction(0) if releases.simulated else result.spent
     print("replayed, nothing spent" if result.replayed else f"spent rho = {spent}")
     for path in result.paths.values():
         print(path)
@@ -305,6 +341,32 @@ class _Interrupt:
             if done >= total:
                 print(file=sys.stderr)
         self.report(stage, done, total, detail)
+
+
+def _infer(options: argparse.Namespace) -> None:
+    from core.pumba.infer import FREE, infer, report
+    from core.pumba.settings import Settings
+
+    result = infer(
+        options.statistics,
+        options.out,
+        Settings(
+            level=options.level,
+            draws=options.draws,
+            seed=options.seed,
+            estimand=options.estimand,
+            population_size=options.population_size,
+            design_effect=options.design_effect,
+            vcov=options.vcov,
+        ),
+        parquet=options.parquet,
+        progress=_Interrupt().tell,
+    )
+    for line in report(result.posteriors):
+        print(line)
+    print(FREE)
+    for path in result.paths:
+        print(path)
 
 
 def _ledger(options: argparse.Namespace) -> None:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.artefacts_covariance import COVARIANCE_FILES, covariance_files, measurement_files
+from core.artefacts_posterior import (
+    POSTERIOR_FILES,
+    STATISTICS_BLOB,
+    blob_name,
+    posterior_files,
+    statistics_files,
+)
 from core.decoding import csv_bytes, parquet_bytes
+from core.documents import csv_table, json_bytes
+from core.free import Free
+from core.outcome import Releases
 from core.plan import Plan
-from core.privci.certificate import Certificate
 from core.privci.sample import Synthetic
 from core.releases import ForbiddenPair, NoisyMarginal, TreeRelease
-from core.statement import SIMULATED, statement
+from core.statement import statement
 
 PREFIX = "SIMULATED_NOT_PRIVATE_"
-#: What each file is, and whether it may be published, in the bundle's manifest.
-DESCRIPTIONS = {
+#: What each file is, and whether it may be published, in the bundle's manifest: every bundle's,
+COMMON_FILES = {
+    "ledger.json": "What this population has spent up to this release. May be published.",
+    "statement.md": "The privacy statement. Publish it with the data.",
+    "plan.toml": "Public declarations and settings. May be published.",
+}
+#: a tree's,
+TREE_FILES = {
     "synthetic.csv": "Synthetic rows drawn from the fitted model. May be published.",
     "synthetic.parquet": "The same synthetic rows as Parquet; where the input was Parquet, in the "
     "column types of that file. May be published.",
@@ -27,11 +41,11 @@ DESCRIPTIONS = {
     "certificate.json": "Separation proof and model figures. May be published.",
     "marginals/one_way.csv": "Noisy one-way tables, as measured. May be published.",
     "marginals/two_way.csv": "Noisy two-way tables, as measured. May be published.",
-    "ledger.json": "What this population has spent up to this release. May be published.",
-    "statement.md": "The privacy statement. Publish it with the data.",
-    "plan.toml": "Public declarations and settings. May be published.",
-    "release.npz": "The noisy release itself; every other file follows from it. May be published.",
+    "release.npz": "The noisy tree release itself; the tree's other files follow from it. May be "
+    "published.",
 }
+#: and those of further parts.
+DESCRIPTIONS = {**TREE_FILES, **POSTERIOR_FILES, **COVARIANCE_FILES, **COMMON_FILES}
 #: Files that hold the synthetic table, by the form that a plan asks for.
 FORM_FILES = {
     "csv": "synthetic.csv",
@@ -40,16 +54,29 @@ FORM_FILES = {
 }
 
 
+def about(name: str) -> str:
+    """What a bundle's file is, and whether it may be published.
+
+    Raises
+    ------
+    KeyError
+        No bundle holds a file of this name.
+    """
+    return DESCRIPTIONS[re.sub(r"^statistics-[1-9][0-9]{0,3}\.npz$", STATISTICS_BLOB, name)]
+
+
 def expected_files(plan: Plan) -> frozenset[str]:
     """Plain names of all files that a bundle of this plan holds, without the manifest."""
-    left_out = {name for form, name in FORM_FILES.items() if form not in plan.synthetic.files}
-    return frozenset(DESCRIPTIONS) - left_out
-
-
-def json_bytes(plain: Mapping[str, Any], simulated: bool) -> bytes:
-    """Canonical JSON; simulated output carries its stamp first."""
-    stamped = {"warning": SIMULATED, **plain} if simulated else dict(plain)
-    return (json.dumps(stamped, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+    names = set(COMMON_FILES)
+    if plan.tree is not None:
+        left_out = {name for form, name in FORM_FILES.items() if form not in plan.synthetic.files}
+        names |= set(TREE_FILES) - left_out
+    if plan.posteriors:
+        names |= set(POSTERIOR_FILES) - {STATISTICS_BLOB}
+        names |= {blob_name(index) for index in range(len(plan.posteriors))}
+    if plan.covariance is not None:
+        names |= set(COVARIANCE_FILES)
+    return frozenset(names)
 
 
 def tree_document(release: TreeRelease) -> dict[str, Any]:
@@ -134,54 +161,58 @@ def compressed_labels(release: TreeRelease, name: str) -> tuple[str, ...]:
     )
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(header)
-    for row in rows:
-        # Twelve digits: what lies beyond is the arithmetic's, not the noise's.
-        writer.writerow([f"{x:.12g}" if isinstance(x, float) else x for x in row])
-    return buffer.getvalue().encode()
+def released_files(releases: Releases) -> dict[str, bytes]:
+    """Files that follow from the releases alone, byte for byte."""
+    files = {
+        "statement.md": statement(releases).encode(),
+        **statistics_files(releases),
+        **measurement_files(releases),
+    }
+    return files if releases.tree is None else {**files, **_tree_files(releases.tree)}
 
 
-def released_files(release: TreeRelease) -> dict[str, bytes]:
-    """Files that follow from the release alone, byte for byte."""
-    simulated = release.provenance.simulated
+def _tree_files(release: TreeRelease) -> dict[str, bytes]:
     one = ("column", "cell", "noisy_count", "sigma")
     two = ("column_1", "cell_1", "column_2", "cell_2", "noisy_count", "sigma")
     return {
-        "tree.json": json_bytes(tree_document(release), simulated),
-        "marginals/one_way.csv": _csv(one, marginal_rows(release.one_way, release)),
-        "marginals/two_way.csv": _csv(two, marginal_rows(release.two_way, release)),
-        "statement.md": statement(release).encode(),
+        "tree.json": json_bytes(tree_document(release), release.provenance.simulated),
+        "marginals/one_way.csv": csv_table(one, marginal_rows(release.one_way, release)),
+        "marginals/two_way.csv": csv_table(two, marginal_rows(release.two_way, release)),
         "release.npz": release.to_bytes(),
     }
 
 
 def artefacts(
-    plan: Plan,
-    release: TreeRelease,
-    synthetic: Synthetic,
-    certificate: Certificate,
-    ledger: Mapping[str, Any],
+    plan: Plan, releases: Releases, free: Free, ledger: Mapping[str, Any]
 ) -> dict[str, bytes]:
     """Every file of the bundle by plain name, except the manifest.
 
     Parameters
     ----------
-    plan, release, synthetic, certificate
-        What was chosen, measured, drawn and proved.
+    plan, releases, free
+        What was chosen, measured, and made of it.
     ledger
-        Public ledger document of the population, up to this release.
+        Public ledger document of the population, up to these releases.
     """
-    simulated = release.provenance.simulated
-    return {
-        **synthetic_files(plan, synthetic),
-        **released_files(release),
-        "certificate.json": json_bytes(certificate.to_dict(), simulated),
-        "ledger.json": json_bytes(ledger, simulated),
+    files = {
+        **released_files(releases),
+        **free_files(plan, releases, free),
+        "ledger.json": json_bytes(ledger, releases.simulated),
         "plan.toml": plan.public().to_toml().encode(),
     }
+    if free.certificate is not None:
+        files["certificate.json"] = json_bytes(free.certificate.to_dict(), releases.simulated)
+    return files
+
+
+def free_files(plan: Plan, releases: Releases, free: Free) -> dict[str, bytes]:
+    """Files that follow from the releases up to a machine's last digits: rows, draws, matrices."""
+    files = {} if free.synthetic is None else synthetic_files(plan, free.synthetic)
+    if plan.posteriors:
+        files |= posterior_files(free.posteriors, releases.simulated)
+    if releases.covariance is not None and free.estimate is not None:
+        files |= covariance_files(releases.covariance, free.estimate)
+    return files
 
 
 def synthetic_files(plan: Plan, synthetic: Synthetic) -> dict[str, bytes]:

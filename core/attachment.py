@@ -7,12 +7,11 @@ module looks at a value.
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.errors import LedgerError, ReadingError, SimulationError
-from core.plan import Plan, ReadingPlan
+from core.errors import ReadingError, SimulationError
+from core.plan import POINT, Plan, ReadingPlan
 from core.private.coding import encode
 from core.private.fingerprint import fingerprint, secret
 from core.private.ledger import Ledger, Population
@@ -23,10 +22,6 @@ from core.private.zcdp import format_rho
 
 #: Owner of populations where nobody logs in.
 LOCAL_OWNER = "local"
-#: Decimal sign where a plan declares none.
-POINT = "."
-#: Attempts at one plan that are looked through for the latest; more is a mistake.
-MAXIMUM_ATTEMPTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -205,35 +200,3 @@ def is_demo(plan: Plan, raw: RawTable) -> bool:
     made = read_table(demo.csv_bytes(origin.name, rows=origin.rows, seed=origin.seed))
     key = b"comparison of public demo tables"
     return fingerprint(made.frame, key) == fingerprint(raw.frame, key)
-
-
-def request_id(plan: Plan, table_id: str, attempt: int = 1) -> str:
-    """Id of a charge: a hash of what is paid for, the population and the table version.
-
-    Settings that cost nothing (rows, engine, seed) do not enter it.
-    """
-    paid = {
-        "population": plan.population.name,
-        "relation": plan.population.relation.value,
-        "unit": [plan.population.unit.rows, plan.population.unit.person_column],
-        "table": table_id,
-        "schema": plan.encoded.to_dict(),
-        "decimal": plan.reading.decimal or POINT,
-        "roles": plan.roles.to_dict(),
-        "rho": str(plan.tree.rho),
-        "structure": plan.tree.structure,
-        "split": [str(part) for part in plan.tree.split],
-    }
-    text = json.dumps(paid, sort_keys=True, ensure_ascii=False)
-    base = f"tree-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return base if attempt == 1 else f"{base}-{attempt}"
-
-
-def latest_attempt(plan: Plan, attached: Attached) -> int:
-    """How often this very plan was charged for this very table (0: never)."""
-    attempt = 0
-    while attached.ledger.spend(request_id(plan, attached.table_id, attempt + 1)) is not None:
-        attempt += 1
-        if attempt >= MAXIMUM_ATTEMPTS:
-            raise LedgerError("this plan was charged far too often; is a script looping?")
-    return attempt

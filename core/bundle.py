@@ -6,17 +6,24 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.artefacts import DESCRIPTIONS, PREFIX, expected_files, json_bytes, released_files
-from core.bundle_checks import check_certificate, check_ledger, check_plan, check_synthetic
+from core.artefacts import PREFIX, about, expected_files, released_files
+from core.artefacts_covariance import COVARIANCE_BLOB
+from core.artefacts_posterior import blob_name
+from core.bundle_checks import check_certificate, check_free, check_ledger, check_plan
+from core.bundle_prices import check_prices
+from core.documents import json_bytes
 from core.errors import BundleError, JustitiaError
+from core.free import free_of
 from core.machine import described
+from core.outcome import Release, Releases
+from core.pace.release import CovarianceRelease
 from core.plan import Plan, parse_plan
-from core.privci.reconstruct import fit
+from core.pumba.release import StatisticsRelease
 from core.releases import TreeRelease, digest
 from core.version import VERSION
 
@@ -65,7 +72,7 @@ def manifest(files: Mapping[str, bytes], simulated: bool) -> dict[str, Any]:
             file_name(name, simulated): {
                 "sha256": digest(blob),
                 "bytes": len(blob),
-                "about": DESCRIPTIONS[name],
+                "about": about(name),
             }
             for name, blob in sorted(files.items())
         },
@@ -87,13 +94,13 @@ def bundle_bytes(files: Mapping[str, bytes], simulated: bool) -> bytes:
 
 
 def verify(source: str | Path | bytes) -> Verification:
-    """Check a bundle's hashes, and that its documents follow from the release inside it.
+    """Check a bundle's hashes, and that its documents follow from the releases inside it.
 
-    The statement, tree and noisy tables are rebuilt from the release and compared byte for byte;
-    model, certificate and synthetic rows are made again.  Rows that come out otherwise are an
-    error on the versions and processor that the manifest names, and a warning elsewhere.  A bundle
-    is not signed: somebody who replaces the release *and* every file made from it, or the rows and
-    the versions, can still lie, so compare the manifest with the publisher's.
+    The statement, tree and noisy tables are rebuilt from the releases and compared byte for byte;
+    model, certificate, synthetic rows, posteriors and matrices are made again.  What comes out
+    otherwise is an error on the versions and processor that the manifest names, and a warning
+    elsewhere.  A bundle is not signed: somebody who replaces a release *and* every file made from
+    it, or the rows and the versions, can still lie, so compare the manifest with the publisher's.
 
     Raises
     ------
@@ -103,23 +110,29 @@ def verify(source: str | Path | bytes) -> Verification:
     files, simulated, drawn_on = _read(source)
     checks = [f"{len(files)} files match the manifest's SHA-256 hashes"]
     plan = _plan(files)
-    release = _release(files)
-    if release.provenance.simulated != simulated:
+    releases = _releases(files, plan)
+    if releases.simulated != simulated:
         raise BundleError("the manifest and the release disagree on whether it is simulated")
-    for name, blob in released_files(release).items():
+    for name, blob in released_files(releases).items():
         if files.get(name) != blob:
             raise BundleError(f"{name} does not follow from the release in this bundle")
-    checks.append("statement, tree and noisy tables follow from the release")
-    check_plan(plan, files["plan.toml"], release)
-    checks.append("the plan's terms and declarations are those of the release")
-    check_ledger(_json(files, "ledger.json"), release, digest(files["release.npz"]))
-    checks.append("the ledger adds up and lists the charge that the statement names")
-    fitted = fit(release, engine=plan.synthetic.engine)
-    check_certificate(_json(files, "certificate.json"), release, fitted)
-    checks.append("the certificate follows from the edges and the fitted model")
-    warnings = check_synthetic(files, plan, release, fitted, drawn_on)
+    checks.append("statement, tree and noisy statistics follow from the releases")
+    check_prices(releases)
+    checks.append("noise, price, row counts and flags of the releases do not contradict each other")
+    check_plan(plan, files["plan.toml"], releases)
+    checks.append("the plan's terms and declarations are those of the releases")
+    check_ledger(_json(files, "ledger.json"), releases)
+    checks.append("the ledger adds up and lists the charges that the statement names")
+    free = free_of(plan, releases)
+    if releases.tree is not None and free.fitted is not None:
+        check_certificate(_json(files, "certificate.json"), releases.tree, free.fitted)
+        checks.append("the certificate follows from the edges and the fitted model")
+    warnings = check_free(files, plan, releases, free, drawn_on)
     if not warnings:
-        checks.append("the synthetic rows are those that this release, engine and seed give")
+        checks.append(
+            "synthetic rows, posteriors and matrices are those that these releases, settings and "
+            "seeds give"
+        )
     return Verification(simulated, files["statement.md"].decode(), tuple(checks), warnings)
 
 
@@ -168,10 +181,16 @@ def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool, dict[str,
 
 
 def _plain_name(name: str, simulated: bool) -> str:
-    for plain in DESCRIPTIONS:
-        if file_name(plain, simulated) == name:
-            return plain
-    raise BundleError(f"{name} does not belong in a bundle")
+    folder, _, base = name.rpartition("/")
+    plain = base.removeprefix(PREFIX) if simulated else base
+    plain = f"{folder}/{plain}" if folder else plain
+    try:
+        about(plain)
+    except KeyError:
+        raise BundleError(f"{name} does not belong in a bundle") from None
+    if file_name(plain, simulated) != name:
+        raise BundleError(f"{name} does not belong in a bundle")
+    return plain
 
 
 def _plan(files: Mapping[str, bytes]) -> Plan:
@@ -188,11 +207,25 @@ def _plan(files: Mapping[str, bytes]) -> Plan:
     return plan
 
 
-def _release(files: Mapping[str, bytes]) -> TreeRelease:
+def _releases(files: Mapping[str, bytes], plan: Plan) -> Releases:
+    """The releases that the plan asks for, in its order."""
+    wanted: list[tuple[str, Callable[[bytes], Release]]] = []
+    if plan.tree is not None:
+        wanted.append(("release.npz", TreeRelease.from_bytes))
+    for index in range(len(plan.posteriors)):
+        wanted.append((blob_name(index), StatisticsRelease.from_bytes))
+    if plan.covariance is not None:
+        wanted.append((COVARIANCE_BLOB, CovarianceRelease.from_bytes))
+    found = []
+    for name, read in wanted:
+        try:
+            found.append(read(files[name]))
+        except (JustitiaError, KeyError, TypeError, ValueError) as error:
+            raise BundleError(f"{name} is damaged") from error
     try:
-        return TreeRelease.from_bytes(files["release.npz"])
-    except (JustitiaError, KeyError, TypeError, ValueError) as error:
-        raise BundleError("release.npz is damaged") from error
+        return Releases.of(tuple(found))
+    except JustitiaError as error:
+        raise BundleError(str(error)) from error
 
 
 def _json(files: Mapping[str, bytes], name: str) -> dict[str, Any]:

@@ -8,39 +8,43 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from core.artefacts import synthetic_files
+from core.artefacts import free_files
 from core.errors import BundleError
+from core.free import Free
 from core.machine import differences
-from core.plan import Plan
+from core.outcome import Releases
+from core.plan import Plan, TreePlan
 from core.privci.certificate import certificate
 from core.privci.reconstruct import Fit
-from core.privci.sample import synthesize
-from core.releases import TreeRelease
+from core.provenance import Provenance
+from core.releases import TreeRelease, digest
+from core.schema import Schema
 
 #: Figures of a fitted model may differ this much between machines, in bits.
 TOLERANCE = 1e-6
 
 
-def check_plan(plan: Plan, text: bytes, release: TreeRelease) -> None:
-    """The plan's terms, price, roles and declarations are those of the release, and nothing more.
+def check_plan(plan: Plan, text: bytes, releases: Releases) -> None:
+    """Terms, prices, roles, questions and declarations are those of the releases, and no more.
 
     A comment, or a declaration of a column that was not released, is no part of what was checked.
     """
-    provenance = release.provenance
     terms = plan.population
-    if plan.released.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
-        raise BundleError("plan.toml declares other columns or roles than the release")
-    if (plan.tree.rho, plan.tree.structure, plan.tree.split) != (
-        provenance.rho,
-        release.structure,
-        release.split,
-    ):
-        raise BundleError("plan.toml names another price, split or structure than the release")
-    if (terms.name, terms.relation, terms.unit) != (
-        provenance.population,
-        provenance.relation,
-        provenance.unit,
-    ):
+    found = releases.terms
+    if releases.tree is not None and plan.tree is not None:
+        _check_tree(plan, plan.tree, releases.tree)
+    for part, statistics in zip(plan.posteriors, releases.statistics, strict=True):
+        _check_part(plan, part.rho, statistics.provenance, statistics.schema)
+        if part.spec != statistics.spec:
+            raise BundleError(
+                f"plan.toml asks {part.spec.name!r} in another way than what was measured for it"
+            )
+    if releases.covariance is not None and plan.covariance is not None:
+        measured = releases.covariance
+        _check_part(plan, plan.covariance.rho, measured.provenance, measured.schema)
+        if not plan.covariance.describes(measured):
+            raise BundleError("plan.toml names another covariance than the one that was measured")
+    if (terms.name, terms.relation, terms.unit) != (found.population, found.relation, found.unit):
         raise BundleError("plan.toml names another population, relation or unit than the release")
     if plan.public().to_toml().encode() != text:
         raise BundleError(
@@ -49,29 +53,58 @@ def check_plan(plan: Plan, text: bytes, release: TreeRelease) -> None:
         )
 
 
-def check_ledger(document: Mapping[str, Any], release: TreeRelease, sha256: str) -> None:
-    """The account adds up, stays within its cap, and lists this release's charge."""
-    provenance = release.provenance
+def _check_tree(plan: Plan, settings: TreePlan, release: TreeRelease) -> None:
+    if plan.tree_schema.to_dict() != release.schema.to_dict() or plan.roles != release.roles:
+        raise BundleError("plan.toml declares other columns or roles than the release")
+    if (settings.rho, settings.structure, settings.split) != (
+        release.provenance.rho,
+        release.structure,
+        release.split,
+    ):
+        raise BundleError("plan.toml names another price, split or structure than the release")
+
+
+def _check_part(plan: Plan, rho: Fraction, found: Provenance, schema: Schema) -> None:
+    names = schema.names
+    known = set(names) <= set(plan.schema.names)
+    if not known or plan.schema.select(names).to_dict() != schema.to_dict():
+        raise BundleError("plan.toml declares other columns or roles than the release")
+    if rho != found.rho:
+        raise BundleError("plan.toml names another price, split or structure than the release")
+
+
+def check_ledger(document: Mapping[str, Any], releases: Releases) -> None:
+    """The account adds up, stays within its cap, and lists the charge of every release."""
+    where = releases.terms
     try:
         spends = {str(spend["request_id"]): spend for spend in document["spends"]}
         listed = sum((Fraction(spend["rho"]) for spend in document["spends"]), Fraction(0))
         cap, spent, remaining = (
             Fraction(document[part]) for part in ("cap_rho", "spent_rho", "remaining_rho")
         )
-        mine = spends.get(provenance.request_id)
         terms = (document["population"], document["relation"], document["unit"])
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        mine = [(spends.get(part.provenance.request_id), part) for part in releases.all]
+        charges = [
+            None
+            if spend is None
+            else (spend.get("rho"), spend.get("debited"), spend.get("release_sha256"))
+            for spend, _ in mine
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         raise BundleError("ledger.json is damaged") from error
-    if mine is None:
+    if None in charges:
         raise BundleError("ledger.json does not list the charge of this release")
     if len(spends) != len(document["spends"]) or spent != listed or remaining != cap - spent:
         raise BundleError("ledger.json does not add up")
     if cap < spent:
         raise BundleError("ledger.json says that more was spent than its cap allows")
-    if terms != (provenance.population, provenance.relation.value, provenance.unit.words):
+    if terms != (where.population, where.relation.value, where.unit.words):
         raise BundleError("ledger.json names another population, relation or unit")
-    expected = (str(provenance.rho), str(provenance.debited), sha256)
-    if (mine.get("rho"), mine.get("debited"), mine.get("release_sha256")) != expected:
+    expected = [
+        (str(part.provenance.rho), str(part.provenance.debited), digest(part.to_bytes()))
+        for part in releases.all
+    ]
+    if charges != expected:
         raise BundleError("ledger.json names another charge or release than the statement")
 
 
@@ -112,35 +145,33 @@ def _same_words(found: list[Any], made: list[str]) -> bool:
     return [plain(sentence) for sentence in found] == [plain(sentence) for sentence in made]
 
 
-def check_synthetic(
+def check_free(
     files: Mapping[str, bytes],
     plan: Plan,
-    release: TreeRelease,
-    fitted: Fit,
+    releases: Releases,
+    free: Free,
     drawn_on: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Rows drawn again are the rows in the bundle; a warning where that cannot be settled here.
+    """What is made again is what the bundle holds; a warning where that cannot be settled here.
 
-    Sampling is reproducible on the same versions and the same kind of processor; elsewhere the
-    last digits of a fit can differ, and with them some rows.
+    Draws and fits are reproducible on the same versions and the same kind of processor; elsewhere
+    the last digits can differ, and with them some rows.
     """
-    settings = plan.synthetic
-    made = synthesize(release, fitted, rows=settings.rows, seed=settings.seed)
-    changed = [
-        name for name, blob in synthetic_files(plan, made).items() if files.get(name) != blob
-    ]
+    made = free_files(plan, releases, free)
+    changed = [name for name, blob in made.items() if files.get(name) != blob]
     if not changed:
         return ()
-    _check_frame(files["synthetic.csv"], release, made.rows)
+    if releases.tree is not None and free.synthetic is not None:
+        _check_frame(files["synthetic.csv"], releases.tree, free.synthetic.rows)
     apart = differences(drawn_on)
     if not apart:
         raise BundleError(
-            f"{changed[0]} does not follow from the release: other rows come out of it on the very "
-            "versions and kind of processor that the manifest names"
+            f"{changed[0]} does not follow from the release: something else comes out of it on "
+            "the very versions and kind of processor that the manifest names"
         )
     return (
-        f"{changed[0]} is not what this machine draws from the release, which may be because of "
-        f"what differs from where it was drawn ({'; '.join(apart)}); its columns, rows and "
+        f"{changed[0]} is not what this machine makes of the release, which may be because of "
+        f"what differs from where it was made ({'; '.join(apart)}); its columns, rows and "
         "categories fit the declarations, so compare it with the publisher's hash, or verify it "
         "where the versions are the same",
     )

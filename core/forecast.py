@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations
 from statistics import median
 
-from core.plan import Plan
 from core.private import sensitivity
 from core.private.scales import gaussian_sigma, selection_scale
 from core.privci.compress import THRESHOLD
 from core.privci.select import THIRDS, modelled_schema, normalised_split
 from core.privci.structures import growth, rounds
-from core.promise import NO_PROTECTION, price_sentences, protects
+from core.promise import NO_PROTECTION, protects
 from core.releases import Relation, TreeRelease, Unit
 from core.roles import Roles
 from core.schema import Schema
@@ -169,26 +168,6 @@ def forecast(
         suggestions=facts.suggestions(verdict, visible, rho),
         flags=(NO_PROTECTION,) if warned else (),
     )
-
-
-def forecast_for(plan: Plan) -> Forecast:
-    """The forecast of a plan, from its declarations and expected rows alone.
-
-    Its sentences begin with the price: rho, epsilon at the population's delta, and what both mean.
-    """
-    terms, rho = plan.population, plan.tree.rho
-    found = forecast(
-        plan.schema,
-        plan.roles,
-        rho,
-        structure=plan.tree.structure,
-        split=plan.tree.split,
-        relation=terms.relation,
-        unit=terms.unit,
-        expected_rows=terms.expected_rows,
-    )
-    price = price_sentences(rho, terms.delta, terms.relation)
-    return replace(found, sentences=(*price, *found.sentences))
 
 
 def forecast_of(release: TreeRelease) -> Forecast:

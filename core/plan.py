@@ -1,7 +1,8 @@
 """A plan: everything that a person chose, as TOML, and nothing about the rows.
 
 A plan names the population (relation, unit of protection, cap), declares every column, gives the
-roles, and says what is released at which price and what is made of it for free.
+roles, and says what is released at which price and what is made of it for free.  Its paid parts
+are a tree, any number of analyses (``[[posterior]]``), and a covariance matrix; at least one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from core.errors import PlanError
 from core.kinds import MAXIMUM_TABLE_CELLS
+from core.plan_parts import (
+    CovariancePlan,
+    PosteriorPlan,
+    covariance_section,
+    posterior_sections,
+)
 from core.plan_sections import (
     ENGINES,
     FORMS,
@@ -42,9 +50,11 @@ __all__ = [
     "ENGINES",
     "FORMS",
     "THIRDS",
+    "CovariancePlan",
     "DemoOrigin",
     "Plan",
     "PopulationPlan",
+    "PosteriorPlan",
     "ReadingPlan",
     "SyntheticPlan",
     "TreePlan",
@@ -56,6 +66,13 @@ __all__ = [
 ]
 
 VERSION = 1
+#: Decimal sign where a plan declares none.
+POINT = "."
+#: Sections of a plan file, in the order in which they are written.
+SECTIONS = (
+    *("version", "population", "demo", "reading", "roles"),
+    *("tree", "posterior", "covariance", "synthetic", "columns"),
+)
 #: Role table keys in a plan, and the role each stands for.
 ROLE_KEYS = {
     "protected": Role.PROTECTED,
@@ -73,15 +90,17 @@ class Plan:
     population: PopulationPlan
     schema: Schema
     roles: Roles
-    tree: TreePlan
+    tree: TreePlan | None
     synthetic: SyntheticPlan = field(default_factory=SyntheticPlan)
     reading: ReadingPlan = field(default_factory=ReadingPlan)
     demo: DemoOrigin | None = None
+    posteriors: tuple[PosteriorPlan, ...] = ()
+    covariance: CovariancePlan | None = None
 
     def __post_init__(self) -> None:
         """Check all that measuring would refuse, so that it is refused before a charge."""
         # A first draft may have nothing declared yet; attaching a table to it is refused.
-        columns = self.released.columns if self.schema.modelled else ()
+        columns = self.tree_schema.columns if self.tree and self.schema.modelled else ()
         sizes = sorted((column.size, column.name) for column in columns)
         if len(sizes) > 1 and sizes[-1][0] * sizes[-2][0] > MAXIMUM_TABLE_CELLS:
             raise PlanError(
@@ -95,21 +114,63 @@ class Plan:
                 f"population: unit_person_column {person!r} is not a declared column; declare it "
                 "(kind = identifier keeps it out of the release)"
             )
-        if self.tree.rho > self.population.cap:
+        if self.tree is None and not self.posteriors and self.covariance is None:
             raise PlanError(
-                f"tree: rho = {self.tree.rho} is more than the population's cap of "
+                "plan: nothing is released; give it a [tree], a [[posterior]] or a [covariance]"
+            )
+        if self.rho > self.population.cap:
+            what = "tree: rho" if self.rho == getattr(self.tree, "rho", None) else "plan: rho"
+            raise PlanError(
+                f"{what} = {self.rho} is more than the population's cap of "
                 f"{self.population.cap}; lower it, or raise the cap"
             )
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Analyses and the covariance ask for what the declarations allow."""
+        names = [part.spec.name for part in self.posteriors]
+        twice = sorted(name for name in set(names) if names.count(name) > 1)
+        if twice:
+            raise PlanError(f"posterior: two analyses are called {twice[0]!r}; name them apart")
+        for part in self.posteriors:
+            part.spec.check(self.schema)
+            if part.spec.rows == "tree" and self.tree is None:
+                raise PlanError(
+                    f"posterior {part.spec.name!r}: rows = 'tree' needs a [tree] in the same plan; "
+                    "leave it out to measure the number of rows"
+                )
+        if self.covariance is not None:
+            self.covariance.check(self.schema)
+
+    @property
+    def rho(self) -> Fraction:
+        """The price of all parts together."""
+        parts = (self.tree, *self.posteriors, self.covariance)
+        return sum((part.rho for part in parts if part is not None), Fraction(0))
+
+    @property
+    def tree_schema(self) -> Schema:
+        """Declarations of the columns that the tree models: not excluded, not ignored."""
+        return modelled_schema(self.schema, self.roles)
 
     @property
     def released(self) -> Schema:
-        """Declarations of the columns that a release models: not excluded, not ignored."""
-        return modelled_schema(self.schema, self.roles)
+        """Declarations of all columns that some part of the plan measures, in file order."""
+        names = set(self.tree_schema.names) if self.tree is not None else set()
+        for part in self.posteriors:
+            names.update(part.spec.columns)
+        if self.covariance is not None:
+            names.update(self.covariance.columns)
+        return self.schema.select([name for name in self.schema.names if name in names])
 
     @property
     def encoded(self) -> Schema:
         """Declarations that coding needs: the released columns and the person-id column."""
-        columns = {column.name: column for column in self.released.columns}
+        return self.encoded_for(self.released)
+
+    def encoded_for(self, released: Schema) -> Schema:
+        """The same for one part of the plan."""
+        columns = {column.name: column for column in released.columns}
         person = self.population.unit.person_column
         if person is not None and person not in columns:
             columns[person] = _identifier(self.schema[person])
@@ -142,9 +203,11 @@ class Plan:
             "population": self.population.to_dict(),
             "demo": None if self.demo is None else self.demo.to_dict(),
             "reading": self.reading.to_dict() or None,
-            "roles": roles_to_plan(self.roles),
-            "tree": self.tree.to_dict(),
-            "synthetic": self.synthetic.to_dict(),
+            "roles": roles_to_plan(self.roles) or (None if self.tree is None else {}),
+            "tree": None if self.tree is None else self.tree.to_dict(),
+            "posterior": [part.to_dict() for part in self.posteriors] or None,
+            "covariance": None if self.covariance is None else self.covariance.to_dict(),
+            "synthetic": self.synthetic.to_dict() if self.tree is not None else None,
             "columns": [column.to_dict() for column in self.schema.columns],
         }
         return without_none(sections)
@@ -230,22 +293,25 @@ def parse_plan(text: str, name: str = "plan") -> Plan:
 
 def plan_from_dict(plain: Mapping[str, Any]) -> Plan:
     """Inverse of :meth:`Plan.to_dict`; unknown settings are refused by name."""
-    sections = ("version", "population", "demo", "reading", "roles", "tree", "synthetic", "columns")
-    refuse_unknown(plain, sections, "plan")
+    refuse_unknown(plain, SECTIONS, "plan")
     version = plain.get("version", VERSION)
     if isinstance(version, bool) or version != VERSION:
         raise PlanError(f"plan: version must be {VERSION}; this program reads no other")
-    for section in ("population", "tree", "columns"):
+    for section in ("population", "columns"):
         if section not in plain:
             raise PlanError(f"plan: the section [{section}] is missing")
+    if not any(section in plain for section in ("tree", "posterior", "covariance")):
+        raise PlanError("plan: the section [tree] is missing (or [[posterior]], or [covariance])")
     if not isinstance(plain["columns"], list | tuple):
         raise PlanError("plan: columns must be a list of tables, [[columns]]")
     return Plan(
         population=population_section(plain["population"]),
         schema=Schema.from_dict({"columns": plain["columns"]}),
         roles=roles_from_plan(plain.get("roles", {})),
-        tree=tree_section(plain["tree"]),
+        tree=tree_section(plain["tree"]) if "tree" in plain else None,
         synthetic=synthetic_section(plain.get("synthetic", {})),
         reading=reading_section(plain.get("reading", {})),
         demo=demo_section(plain["demo"]) if plain.get("demo") else None,
+        posteriors=posterior_sections(plain.get("posterior", ())),
+        covariance=covariance_section(plain["covariance"]) if "covariance" in plain else None,
     )

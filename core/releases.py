@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -349,6 +350,13 @@ def _unpack(
     )
 
 
+#: What reading a damaged archive raises; MemoryError where a length was damaged.
+_DAMAGE = (
+    *(ValueError, KeyError, OSError, EOFError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
 def pack_bytes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Deterministic NPZ: the JSON header as bytes beside the arrays."""
     text = json.dumps(header, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -364,7 +372,7 @@ def unpack_bytes(blob: bytes, kind: str) -> tuple[dict[str, Any], dict[str, NDAr
         with np.load(io.BytesIO(blob), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise ReleaseError("the stored release is damaged; restore the store's backup") from error
     if header.get("type") != kind:
         raise ReleaseError(f"the stored release is a {header.get('type')}, not a {kind}")

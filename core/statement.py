@@ -1,18 +1,21 @@
 """The privacy statement: what was promised, at which price, in words that a lawyer can read.
 
-Built from a release alone, so that anybody who holds the bundle can rebuild and compare it.
+Built from releases alone, so that anybody who holds the bundle can rebuild and compare it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from core.forecast import Verdict, forecast_of
-from core.plan_sections import invisible
+from core.outcome import Releases
+from core.plain_text import plain
 from core.private.zcdp import epsilon
 from core.promise import NO_PROTECTION, exact, guessing_sentence, protects, short
 from core.releases import NoisyMarginal, Relation, TreeRelease
 from core.roles import Constraint, Role
+from core.statement_parts import further_measurements, further_parts
 
 __all__ = [
     "FLAG_WORDS",
@@ -53,57 +56,51 @@ ROLE_WORDS = {
 }
 
 
-def plain(text: str) -> str:
-    """A user's text made harmless inside Markdown and HTML: one line, marks escaped.
-
-    Control and direction characters are shown by their number, so that no name can hide one.
-    """
-    escapes = {mark: f"\\{mark}" for mark in "\\`*_[]|#!"}
-    escapes |= {mark: f"&#{ord(mark)};" for mark in "<>&"}
-    return "".join(
-        escapes.get(mark) or (f"(U+{ord(mark):04X})" if invisible(mark) else mark)
-        for mark in " ".join(text.split())
-    )
-
-
-def quality_flags(release: TreeRelease) -> tuple[str, ...]:
+def quality_flags(releases: Releases) -> tuple[str, ...]:
     """Flags from noisy and public facts: ``mostly noise`` and ``no meaningful protection``.
 
-    The second speaks of the price; simulated releases, which protect nobody, do not carry it.
+    The first speaks of the tree, the second of the price; simulated releases, which protect
+    nobody, do not carry that one.
     """
-    where = release.provenance
-    noisy = forecast_of(release).verdict is Verdict.MOSTLY_NOISE
-    priceless = not where.simulated and not protects(where.rho)
+    tree = releases.tree
+    noisy = tree is not None and forecast_of(tree).verdict is Verdict.MOSTLY_NOISE
+    priceless = not releases.simulated and not protects(releases.rho)
     return (MOSTLY_NOISE,) * noisy + (NO_PROTECTION,) * priceless
 
 
-def statement(release: TreeRelease) -> str:
-    """The whole statement of a tree release, as Markdown; contains no date and no true value."""
-    simulated = release.provenance.simulated
+def statement(releases: Releases) -> str:
+    """The whole statement of a plan's releases, as Markdown; holds no date and no true value."""
+    simulated, tree = releases.simulated, releases.tree
     lines = ["# Privacy statement", ""]
-    lines += _nothing_promised(release) if simulated else _promise(release)
-    lines += [*_columns(release), "", *_fairness(release), ""]
+    lines += _nothing_promised(releases) if simulated else _promise(releases)
+    lines += ["## What was released", ""]
+    if tree is not None:
+        lines += [*_columns(tree), ""]
+    lines += further_parts(releases)
+    if tree is not None:
+        lines += [*_fairness(tree), ""]
     lines += ["## For specialists", ""]
-    lines += [*([] if simulated else _price(release)), *_measured(release)]
-    return "\n".join([*lines, ""])
+    lines += [] if simulated else _price(releases)
+    lines += [] if tree is None else _measured(tree)
+    return "\n".join([*lines, *further_measurements(releases), ""])
 
 
-def _nothing_promised(release: TreeRelease) -> list[str]:
+def _nothing_promised(releases: Releases) -> list[str]:
     return [
         f"**{SIMULATED}**",
         "",
         "Nothing is protected. The noise was drawn from a seeded generator, so that whoever knows "
         "the seed can take it away again. This output must not be published as a private release.",
         "",
-        f"Population: {plain(release.provenance.population)}",
+        f"Population: {plain(releases.terms.population)}",
         "",
-        *_flags(release, without=(SIMULATED, "unit unverified")),
-        *_partial(release),
+        *_flags(releases, without=(SIMULATED, "unit unverified")),
+        *_partial(releases),
     ]
 
 
-def _promise(release: TreeRelease) -> list[str]:
-    where = release.provenance
+def _promise(releases: Releases) -> list[str]:
+    where = releases.terms
     count = (
         "How many rows there are is protected as well."
         if where.relation is Relation.ADD_REMOVE
@@ -116,10 +113,10 @@ def _promise(release: TreeRelease) -> list[str]:
         f"{plain(where.unit.words)}: noise limits how much that unit can change what is released, "
         f"whatever a reader knows already. {count}",
         "",
-        guessing_sentence(where.rho, relation=where.relation),
+        guessing_sentence(releases.rho, relation=where.relation),
         "",
-        *_flags(release),
-        *_partial(release),
+        *_flags(releases),
+        *_partial(releases),
         "## What is not promised",
         "",
         "- What can be learnt from everyone else is not limited.",
@@ -134,8 +131,8 @@ def _promise(release: TreeRelease) -> list[str]:
     ]
 
 
-def _flags(release: TreeRelease, without: Sequence[str] = ()) -> list[str]:
-    flags = dict.fromkeys((*release.provenance.flags, *quality_flags(release)))
+def _flags(releases: Releases, without: Sequence[str] = ()) -> list[str]:
+    flags = dict.fromkeys((*releases.flags, *quality_flags(releases)))
     lines = [
         f"- Flag: **{plain(flag)}**. {FLAG_WORDS.get(flag, '')}".rstrip()
         for flag in flags
@@ -144,8 +141,8 @@ def _flags(release: TreeRelease, without: Sequence[str] = ()) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _partial(release: TreeRelease) -> list[str]:
-    if not release.partial:
+def _partial(releases: Releases) -> list[str]:
+    if not releases.partial:
         return []
     return [
         "**Partial release.** It was cancelled after part of it had been measured; what had "
@@ -157,7 +154,7 @@ def _partial(release: TreeRelease) -> list[str]:
 def _columns(release: TreeRelease) -> list[str]:
     """Every released column with its cells and its role; a proxy is called one."""
     columns = release.schema.columns
-    lines = ["## What was released", "", f"{len(columns)} columns, and no others:", ""]
+    lines = [f"A synthetic table of {len(columns)} columns, and no others:", ""]
     for column in columns:
         role = ROLE_WORDS.get(release.roles.role(column.name), "")
         if column.name in release.roles.proxies:
@@ -216,19 +213,26 @@ def _rule(constraint: Constraint) -> str:
     return f"{plain(constraint.name)}: {outcome} independent of {protected}, given {admissible}"
 
 
-def _price(release: TreeRelease) -> list[str]:
-    where = release.provenance
-    shares = ", ".join(short(where.rho * part) for part in release.split)
-    return [
-        f"- Guarantee: zero-concentrated differential privacy, rho = {exact(where.rho)}",
-        f"- Shown as (epsilon, delta): epsilon = {epsilon(where.rho, where.delta):.4g} at "
+def _price(releases: Releases) -> list[str]:
+    where, rho = releases.terms, releases.rho
+    debited = sum((one.debited for one in releases.provenances), Fraction(0))
+    lines = [
+        f"- Guarantee: zero-concentrated differential privacy, rho = {exact(rho)}",
+        f"- Shown as (epsilon, delta): epsilon = {epsilon(rho, where.delta):.4g} at "
         f"delta = {where.delta:g} (Canonne, Kamath and Steinke's conversion; rho is the promise)",
         f"- Neighbouring tables: {RELATION_WORDS[where.relation]}",
-        f"- Debited by the draws: {short(where.debited)}; "
-        f"forfeited (charged, never used): {short(where.forfeited)}",
+        f"- Debited by the draws: {short(debited)}; "
+        f"forfeited (charged, never used): {short(rho - debited)}",
         f"- Noise: {plain(where.noise)}",
-        f"- Shares of rho for one-way tables, selection and two-way tables: {shares}",
     ]
+    if len(releases.all) > 1:
+        prices = ", ".join(f"{plain(one.what)} {exact(one.rho)}" for one in releases.provenances)
+        lines.append(f"- Charges that make up this price: {prices}")
+    if releases.tree is not None:
+        tree = releases.tree
+        shares = ", ".join(short(tree.provenance.rho * part) for part in tree.split)
+        lines.append(f"- Shares of rho for one-way tables, selection and two-way tables: {shares}")
+    return lines
 
 
 def _measured(release: TreeRelease) -> list[str]:

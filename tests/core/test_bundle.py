@@ -14,10 +14,10 @@ import pytest
 import core.machine
 from core import demo_plan, simulate
 from core.bundle import MANIFEST, bundle_bytes, file_name, verify
+from core.deriving import Derived
 from core.errors import BundleError
 from core.machine import described, differences
 from core.plan import parse_plan
-from core.runner import Derived
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_bundle_says_on_what_its_rows_were_drawn(derived: Derived) -> None:
     assert bundle_bytes(derived.files, True) == derived.bundle
     found = verify(derived.bundle)
     assert found.warnings == ()
-    assert "synthetic rows are those" in found.checks[-1]
+    assert "matrices are those" in found.checks[-1]
 
 
 def test_other_rows_are_an_error_where_the_versions_are_the_same(derived: Derived) -> None:

@@ -184,8 +184,8 @@ def test_missing_files_and_folders(demo, tmp_path, capsys):
 
 def test_a_killed_run_leaves_spent_no_result_and_exit_4(demo, tmp_path, capsys):
     script = (
-        "import os, core.runner, core.__main__\n"
-        "core.runner.release_tree = lambda *a, **k: os.kill(os.getpid(), 9)\n"
+        "import os, core.parts, core.__main__\n"
+        "core.parts.release_tree = lambda *a, **k: os.kill(os.getpid(), 9)\n"
         "core.__main__.main(['run', *__import__('sys').argv[1:]])\n"
     )
     arguments = [str(demo / "plan.toml"), "--data", str(demo / "demo.csv"), "--out"]
@@ -205,12 +205,12 @@ def test_a_killed_run_leaves_spent_no_result_and_exit_4(demo, tmp_path, capsys):
 
 
 def test_a_failure_while_measuring_stays_spent(demo, tmp_path, capsys, monkeypatch):
-    import core.runner
+    import core.parts
 
     def broken(*arguments, **settings):
         raise RuntimeError("value 12345 of somebody")
 
-    monkeypatch.setattr(core.runner, "release_tree", broken)
+    monkeypatch.setattr(core.parts, "release_tree", broken)
     assert run(demo, tmp_path / "out") == 4
     assert "12345" not in capsys.readouterr().err
     (spend,) = spends()
@@ -219,14 +219,14 @@ def test_a_failure_while_measuring_stays_spent(demo, tmp_path, capsys, monkeypat
 
 
 def test_a_failed_estimate_keeps_the_release(demo, tmp_path, monkeypatch):
-    import core.runner
+    import core.free
     from core.errors import EstimationError
 
     def broken(*arguments, **settings):
         raise EstimationError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(core.runner, "fit", broken)
+        patch.setattr(core.free, "fit", broken)
         assert run(demo, tmp_path / "out") == 2
     (spend,) = spends()
     assert spend.state is SpendState.DONE

@@ -66,11 +66,36 @@ def test_the_codebook_page_shows_every_setting_and_kind():
 
 
 def test_the_guide_lists_every_file_of_a_bundle():
-    from core.artefacts import DESCRIPTIONS
+    from core.artefacts import DESCRIPTIONS, about
     from core.bundle import MANIFEST
 
     listed = set(re.findall(r"`([\w/-]+\.(?:csv|json|md|toml|npz|parquet))`", guide()))
-    assert listed == {*DESCRIPTIONS, MANIFEST}
+    assert {about(name) for name in listed - {MANIFEST}} == set(DESCRIPTIONS.values())
+
+
+def test_the_plans_on_the_method_pages_fit_a_table():
+    terms, rest = (ROOT / "docs" / "guide-steward.md").read_text("utf-8").split("[tree]")[:2]
+    del rest
+    population = terms[terms.rindex("[population]") :]
+    columns = "".join(
+        f'[[columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = 200000\n'
+        for name in ("pay", "age", "income", "rent")
+    )
+    region = '[[columns]]\nname="region"\nkind="categorical"\ncategories=["north","south"]\n'
+    for name in ("posterior", "covariance"):
+        page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+        (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+        plan = parse_plan(f"{population}\n{text}\n{columns}{region}")
+        assert plan.tree is None
+        assert parse_plan(plan.to_toml()) == plan
+
+
+def test_the_notebook_example_of_the_posterior_page_runs():
+    page = (ROOT / "docs" / "posterior.md").read_text("utf-8")
+    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    found: dict[str, object] = {}
+    exec(text, found)
+    assert found["world"].posteriors[0].summary[0].eti_low > 18
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

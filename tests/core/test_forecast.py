@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from core.errors import BudgetError, PlanError, RolesError
-from core.forecast import Verdict, forecast, forecast_for, forecast_of
+from core.forecast import Verdict, forecast, forecast_of
+from core.outlook import outlook_for
 from core.plan import Plan, PopulationPlan, TreePlan
 from core.private.table import CodedTable
 from core.private.zcdp import epsilon, guessing_bound
@@ -155,7 +156,7 @@ def test_the_forecast_of_a_plan_begins_with_its_price() -> None:
         Roles(),
         TreePlan(Fraction(1, 10)),
     )
-    price, guess, *rest = forecast_for(plan).sentences
+    price, guess, *rest = outlook_for(plan).sentences
     shown = f"{epsilon(Fraction(1, 10), 1e-6):.4g}"
     assert price == f"The price is rho = 0.1: epsilon = {shown} at delta = 1e-06."
     assert "at most 3.51 times in 100" in guess

@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import pytest
 
+from core.outcome import Releases
+from core.plain_text import plain
 from core.promise import exact, guessing_sentence, short
 from core.releases import Relation, TreeRelease, Unit
 from core.roles import Role, Roles
-from core.statement import FLAG_WORDS, plain, quality_flags, statement
+from core.statement import FLAG_WORDS, quality_flags, statement
 from tests.core.test_releases import tree_release
 
 PROXIED = Roles({"b": Role.OUTCOME}, frozenset({"a"}))
@@ -22,7 +24,7 @@ def changed(**provenance: object) -> TreeRelease:
 
 
 def test_the_promise_comes_first_and_its_arithmetic_under_a_heading_of_its_own() -> None:
-    text = statement(tree_release())
+    text = statement(Releases(tree_release()))
     promise, special = text.split("## For specialists")
     assert promise.startswith("# Privacy statement\n\n## What is promised\n\n")
     for words in (
@@ -54,55 +56,57 @@ def test_a_flag_points_at_no_place_where_nothing_stands() -> None:
 
 
 def test_the_released_columns_are_listed_with_their_cells() -> None:
-    text = statement(tree_release())
+    text = statement(Releases(tree_release()))
     assert "2 columns, and no others:\n\n- b: 4 cells, outcome\n- a: 5 cells, protected\n" in text
 
 
 def test_a_proxy_is_called_a_proxy() -> None:
-    text = statement(tree_release(roles=PROXIED))
+    text = statement(Releases(tree_release(roles=PROXIED)))
     assert "- a: 5 cells, proxy, counted as protected\n" in text
     assert "b independent of a (a proxy), given nothing" in text
     assert "A proxy is not protected for its own sake" in text
-    assert "proxy" not in statement(tree_release())
+    assert "proxy" not in statement(Releases(tree_release()))
 
 
 def test_a_simulated_statement_promises_nothing() -> None:
     release = changed(simulated=True, flags=("data-dependent domain", "unit unverified"))
-    text = statement(release)
+    text = statement(Releases(release))
     assert "**SIMULATED, NOT PRIVATE**" in text
     assert "Nothing is protected." in text
     for words in ("promised", "guess", "rho", "epsilon", "privacy, ", "ledger", "Guarantee"):
         assert words not in text, words
     assert "Flag: **data-dependent domain**" in text
     assert "unit unverified" not in text
-    assert "SIMULATED" not in statement(tree_release())
+    assert "SIMULATED" not in statement(Releases(tree_release()))
 
 
 @pytest.mark.parametrize(("rho", "flagged"), [(Fraction(1), False), (Fraction(500), True)])
 def test_a_price_that_protects_nobody_is_flagged(rho: Fraction, flagged: bool) -> None:
     release = changed(rho=rho, debited=rho)
-    assert ("no meaningful protection" in quality_flags(release)) == flagged
-    text = statement(release)
+    assert ("no meaningful protection" in quality_flags(Releases(release))) == flagged
+    text = statement(Releases(release))
     assert ("- Flag: **no meaningful protection**. The price is so high" in text) == flagged
     simulated = changed(rho=rho, debited=rho, simulated=True)
-    assert "no meaningful protection" not in quality_flags(simulated)
+    assert "no meaningful protection" not in quality_flags(Releases(simulated))
 
 
 def test_what_is_replaced_is_compared_with_another_row() -> None:
-    text = statement(changed(relation=Relation.REPLACE_ONE, unit=Unit()))
+    text = statement(Releases(changed(relation=Relation.REPLACE_ONE, unit=Unit())))
     assert "made with another row in place of that person's" in text
     assert "How many rows there are is public" in text
 
 
 def test_partial_and_unenforced_releases_say_so() -> None:
-    assert "Partial release" in statement(tree_release(partial=True))
-    assert "not enforced" in statement(tree_release(structure="mst"))
-    assert "No rule was declared" in statement(tree_release(roles=Roles()))
+    assert "Partial release" in statement(Releases(tree_release(partial=True)))
+    assert "not enforced" in statement(Releases(tree_release(structure="mst")))
+    assert "No rule was declared" in statement(Releases(tree_release(roles=Roles())))
 
 
 def test_a_statement_is_a_function_of_the_bytes_of_a_release() -> None:
     release = tree_release(roles=PROXIED)
-    assert statement(TreeRelease.from_bytes(release.to_bytes())) == statement(release)
+    assert statement(Releases(TreeRelease.from_bytes(release.to_bytes()))) == statement(
+        Releases(release)
+    )
 
 
 def test_numbers_and_names_in_statements() -> None:

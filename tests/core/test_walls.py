@@ -88,7 +88,7 @@ def dotted(node: ast.AST) -> str:
 Rule = Callable[[str, str], list[str]]
 
 #: Pure arithmetic on public facts: it never meets a row.
-ARITHMETIC = ("zcdp", "sensitivity", "scales")
+ARITHMETIC = ("zcdp", "sensitivity", "feature_sensitivity", "scales")
 #: What any room may use of the private one: arithmetic, the accounts, and the door itself.
 OPEN_ROOMS = (*ARITHMETIC, "accounts", "ledger", "vault")
 #: Algorithms see a grant as a protocol; of the private room they may use its arithmetic only.
@@ -98,10 +98,14 @@ ALGORITHMS = ("core/privci/", "core/pumba/", "core/pace/")
 WIRING: dict[str, tuple[str, ...]] = {
     "core/attachment.py": ("coding", "fingerprint", "reading", "source"),
     "core/simulation.py": ("noise", "source", "table"),
+    # Made-up people of an embedded demo, drawn anew and anew.
+    "core/teaching.py": ("coding", "table"),
     # Fitness: coarse shares of the rows, passed on as words to the steward's own screen.
     "core/starting.py": ("fitness", "reading", "suggestions"),
     "core/store.py": ("ledger_tables",),
     "core/runner.py": ("reading",),
+    # Takes a grant from the vault to the algorithm that it was paid for, and back to be closed.
+    "core/measuring.py": ("grant",),
     # A lost secret is replaced by an explicit command.
     "core/__main__.py": ("fingerprint",),
     "pages/shared/": ("reading", "suggestions"),

@@ -18,11 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import core.measuring
 import core.runner
 from core.__main__ import main
-from core.attachment import attach, read_for, request_id
+from core.attachment import attach, read_for
 from core.bundle import bundle_bytes, verify
 from core.errors import BundleError, JustitiaError, LedgerError, SchemaError
+from core.parts import request_id
 from core.plan import Plan, PopulationPlan, ReadingPlan, TreePlan, parse_plan
 from core.private.coding import encode
 from core.private.ledger import Ledger, SpendState
@@ -598,7 +600,7 @@ def test_a_replay_refuses_the_release_of_another_charge(home, tmp_path):
         ledger = Ledger()
         identity = request_id(plan(), ledger_table(home), attempt)
         try:
-            release = core.runner.stored_release(ledger, ledger.spend(identity))
+            release = core.measuring.stored_release(ledger, ledger.spend(identity))
         except JustitiaError:
             return
         assert release.provenance.request_id == identity

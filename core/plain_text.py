@@ -1,0 +1,18 @@
+"""Users' texts made harmless where they are shown."""
+
+from __future__ import annotations
+
+from core.plan_sections import invisible
+
+
+def plain(text: str) -> str:
+    """A user's text made harmless inside Markdown and HTML: one line, marks escaped.
+
+    Control and direction characters are shown by their number, so that no name can hide one.
+    """
+    escapes = {mark: f"\\{mark}" for mark in "\\`*_[]|#!"}
+    escapes |= {mark: f"&#{ord(mark)};" for mark in "<>&"}
+    return "".join(
+        escapes.get(mark) or (f"(U+{ord(mark):04X})" if invisible(mark) else mark)
+        for mark in " ".join(text.split())
+    )
