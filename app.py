@@ -21,6 +21,18 @@ STEPS = (
     ("budget", "Budget", ":material/tune:", "What the release may cost, and what it will buy."),
     ("tree", "Tree", ":material/account_tree:", "Release the tree and watch it grow."),
     ("synthetic", "Synthetic", ":material/dataset:", "Synthetic rows and the certificate, free."),
+    (
+        "posterior",
+        "Posterior",
+        ":material/show_chart:",
+        "Intervals that carry the privacy noise, for your data or published numbers.",
+    ),
+    (
+        "covariance",
+        "Covariance",
+        ":material/grid_on:",
+        "A private covariance matrix, round by round.",
+    ),
     ("release", "Release", ":material/inventory_2:", "Sign and download the bundle."),
     ("ledger", "Ledger", ":material/receipt_long:", "Every spend of this population."),
 )

@@ -65,12 +65,28 @@ def _shoot(visitor: house.Visitor, look: str, out: Path) -> None:
     width, height = (LOOKS[look]["viewport"][side] for side in ("width", "height"))
     shoot(page, out / f"welcome-{look}.png")
     house.journey(page)
-    for name in PAGES:
-        house.go(page, name)
+
+    def take(name: str) -> None:
         page.set_viewport_size({"width": width, "height": min(max(whole(page), height), 6000)})
         page.wait_for_timeout(1500)
-        shoot(page, out / f"{name.lower()}-{look}.png")
+        shoot(page, out / f"{name}-{look}.png")
         page.set_viewport_size({"width": width, "height": height})
+
+    for name in PAGES:
+        house.go(page, name)
+        take(name.lower())
+    house.go(page, "Posterior")
+    take("posterior-before")
+    house.press(page, "release_posterior", "interval:")
+    take("posterior")
+    page.locator(".st-key-posterior_door").get_by_text("Why it matters").first.click()
+    house.settle(page)
+    house.press(page, "teach", "Naive intervals")
+    take("posterior-learn")
+    house.go(page, "Covariance")
+    take("covariance-before")
+    house.release_covariance(page, "Adaptive loop")
+    take("covariance")
     print(f"{look}: {len(PAGES)} pages, {len(visitor.foreign)} requests elsewhere")
 
 

@@ -9,17 +9,21 @@ from typing import Any
 
 from core import demo, starting
 from core.artefacts import synthetic_bytes
-from core.attachment import attach, attach_simulated, read_as, request_id, settled
+from core.attachment import Attached, attach, attach_simulated, read_as, settled
+from core.deriving import Derived, derive
 from core.errors import JustitiaError, ReadingError
-from core.plan import Plan, SyntheticPlan
+from core.measuring import identities_for, measure
+from core.parts import Part, parts_of
+from core.plan import Plan
 from core.private.reading import HeaderError, read_table
-from core.private.vault import Vault
+from core.privci.sample import Synthetic
 from core.privci.structures import STRUCTURES
 from core.protocols import Progress
 from core.releases import TreeRelease
-from core.runner import derive, ledger_document, measure
+from core.runner import ledger_document
 from pages.shared import house
 from pages.shared.declare import row_of
+from pages.shared.held import Held
 from pages.shared.jobs import Job, desk
 from pages.shared.project import Project, Run, fresh
 
@@ -93,49 +97,65 @@ def take_upload(project: Project, name: str, content: bytes) -> None:
     project.attach(table, name, table.names)
 
 
-def table_bytes(project: Project, run: Run, made: Any, form: str) -> bytes:
+def table_bytes(holding: Held, synthetic: Synthetic, form: str) -> bytes:
     """The synthetic table in one of its forms, with the types that the plan declares."""
-    plan = replace(run.read_plan(), synthetic=project.synthetic)
-    return synthetic_bytes(plan, made.synthetic, form)
+    return synthetic_bytes(holding.plan, synthetic, form)
 
 
 # -- paid ------------------------------------------------------------------------------------
 
 
 def release_tree(project: Project) -> Run:
-    """Charge and measure in a job; the same plan, table and attempt is the same request.
-
-    The request id follows from what is paid for, so that a second click, a reload or another tab
-    joins or replays it.  The run is kept before the job starts.
-    """
+    """Charge and measure the tree of the project's plan in a job; see :func:`release_part`."""
     plan = project.plan
     if plan is None:
         raise ReadingError("the plan is not complete; nothing was spent")
+    return release_part(project, plan, "tree", project.attempt)
+
+
+def release_part(project: Project, plan: Plan, what: str, attempt: int) -> Run:
+    """Charge and measure the last part of a plan in a job.
+
+    The request id follows from what is paid for, so that a second click, a reload or another tab
+    joins or replays it.  Parts before the last must be paid for already: a tree whose row count
+    an analysis uses.  The run is kept before the job starts.
+    """
     attached = attach(plan, rows_of(project), house.ledger(), house.owner())
-    identity = request_id(plan, attached.table_id, project.attempt)
+    parts = parts_of(plan)
+    identity = parts[-1].request_id(attached.table_id, attempt)
+    before = tuple(_paid_before(project, part, attached.table_id) for part in parts[:-1])
     for note in attached.notes:
         project.say(note)
-    run = Run(identity, plan.to_toml(), project.table_label, attached.table_id)
+    run = Run(identity, plan.to_toml(), project.table_label, attached.table_id, what, attempt)
     others = tuple(known for known in project.runs if known.request_id != identity)
     project.change(runs=(*others, run))
-    work = _Measurement(attached, plan, identity)
-    desk().submit(identity, "Releasing the tree", work)
+    work = _Measurement(attached, plan, (*before, identity))
+    desk().submit(identity, f"Releasing {parts[-1].title}", work)
     return run
+
+
+def _paid_before(project: Project, part: Part, table_id: str) -> str:
+    """Id of the latest purchase of a part."""
+    for run in reversed(project.runs_of(part.what)):
+        if run.request_id == part.request_id(table_id, run.attempt):
+            return run.request_id
+    raise ReadingError(f"{part.title} of this very table has to be released first")
 
 
 class _Measurement:
     """The paid job; owns the vault and lets it go when measuring ends."""
 
-    def __init__(self, attached: Any, plan: Plan, identity: str) -> None:
-        self._attached, self._plan, self._identity = attached, plan, identity
+    def __init__(self, attached: Attached, plan: Plan, identities: tuple[str, ...]) -> None:
+        self._attached: Attached | None = attached
+        self._plan, self._identities = plan, identities
 
     def __call__(self, progress: Progress) -> None:
         attached, self._attached = self._attached, None
-        vault: Vault = attached.vault
+        assert attached is not None
         try:
-            measure(attached, self._plan, self._identity, progress)
+            measure(attached, self._plan, self._identities, progress)
         finally:
-            vault.close()
+            attached.vault.close()
 
 
 def release_again(project: Project, seen_attempt: int) -> None:
@@ -149,32 +169,26 @@ def release_again(project: Project, seen_attempt: int) -> None:
 # -- free ------------------------------------------------------------------------------------
 
 
-def derived_key(run: Run, settings: SyntheticPlan) -> str:
-    """Id of the free job that makes synthetic data from a release."""
-    return f"derive-{run.request_id}-{settings.rows}-{settings.engine}-{settings.seed}"
+def derive_files(holding: Held) -> Job:
+    """Fit, sample, infer, certify and write every file, in a job; costs nothing."""
+    population = holding.plan.population.name
+    account = ledger_document(house.ledger(), population, holding.identities, house.owner())
+
+    def work(progress: Progress) -> Derived:
+        return derive(holding.plan, holding.releases, account, progress)
+
+    return desk().submit(holding.key, "Making everything that follows", work)
 
 
-def derive_files(project: Project, run: Run, release: TreeRelease) -> Job:
-    """Fit, sample, certify and write every file, in a job; costs nothing."""
-    plan = replace(run.read_plan(), synthetic=project.synthetic)
-    account = ledger_document(house.ledger(), plan.population.name, run.request_id, house.owner())
-
-    def work(progress: Progress) -> Any:
-        return derive(plan, release, account, progress)
-
-    return desk().submit(derived_key(run, project.synthetic), "Fitting and sampling", work)
-
-
-def derived(project: Project, run: Run) -> Any | None:
-    """What was made from a release with the settings of now, if it was made already."""
-    key = derived_key(run, project.synthetic)
-    if key not in project.derived:
-        job = desk().find(key)
+def derived(project: Project, holding: Held) -> Derived | None:
+    """What was made from the releases with the settings of now, if it was made already."""
+    if holding.key not in project.derived:
+        job = desk().find(holding.key)
         if job is None or job.result is None:
             return None
         project.derived.clear()  # one artefact at a time: it can be made again for nothing
-        project.derived[key] = job.result
-    return project.derived[key]
+        project.derived[holding.key] = job.result
+    return project.derived[holding.key]
 
 
 def comparison_key(project: Project) -> str | None:
@@ -182,7 +196,7 @@ def comparison_key(project: Project) -> str | None:
     plan = project.plan
     if plan is None or project.demo is None:
         return None
-    return "compare-" + request_id(plan, "simulated")
+    return "compare-" + parts_of(plan)[0].request_id("simulated")
 
 
 def compare_structures(project: Project) -> Job | None:
@@ -199,7 +213,8 @@ def compare_structures(project: Project) -> Job | None:
             changed = replace(plan, tree=replace(plan.tree, structure=structure))
             attached = attach_simulated(changed, table, COMPARISON_SEED)
             try:
-                found[structure], _ = measure(attached, changed, request_id(changed, "simulated"))
+                (only,) = measure(attached, changed, identities_for(changed, attached))
+                found[structure] = only.release
             except JustitiaError as error:
                 found[structure] = str(error)
             finally:

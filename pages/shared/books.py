@@ -40,7 +40,7 @@ def csv(spends: Sequence[Spend]) -> bytes:
 
 def json(population: str, spends: Sequence[Spend]) -> bytes:
     """The ledger document of a population up to its latest spend."""
-    document = ledger_document(house.ledger(), population, spends[-1].request_id, house.owner())
+    document = ledger_document(house.ledger(), population, (spends[-1].request_id,), house.owner())
     return (plain_json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 

@@ -14,7 +14,7 @@ from pages.shared.palette import FONT, ink
 CHART = {"displayModeBar": False, "scrollZoom": False}
 
 
-def _figure(
+def figure(
     traces: Sequence[Mapping[str, Any]],
     theme: str,
     height: int,
@@ -61,7 +61,7 @@ def budget_bar(spent: float, now: float, rest: float, theme: str) -> go.Figure:
         for name, value, colour in parts
     ]
     hidden = {"visible": False}
-    return _figure(
+    return figure(
         traces, theme, 44, x=hidden, y=hidden, barmode="stack", bargap=0, showlegend=False
     )
 
@@ -101,7 +101,7 @@ def error_curve(curve: Curve, chosen: float, theme: str) -> go.Figure:
         "yref": "paper",
         "line": {"color": colours.line, "width": 1.5, "dash": "dot"},
     }
-    return _figure(
+    return figure(
         traces,
         theme,
         260,
@@ -146,7 +146,7 @@ def marginal(
             "hovertemplate": "%{x}: %{y:.0f}<extra>fitted</extra>",
         },
     ]
-    return _figure(
+    return figure(
         traces,
         theme,
         320,
@@ -173,7 +173,7 @@ def pair(
         "hovertemplate": "%{y} and %{x}: %{z:.0f}<extra></extra>",
         "colorbar": {"title": "rows", "thickness": 12},
     }
-    return _figure(
+    return figure(
         [heat],
         theme,
         360,

@@ -14,6 +14,8 @@ PAGES = {
     "budget": f"{STEPS}/budget.py",
     "tree": f"{STEPS}/tree.py",
     "synthetic": f"{STEPS}/synthetic.py",
+    "posterior": f"{STEPS}/posterior.py",
+    "covariance": f"{STEPS}/covariance.py",
     "release": f"{STEPS}/release.py",
     "ledger": f"{STEPS}/ledger.py",
 }
@@ -23,9 +25,10 @@ NEEDS = {
     "schema": ("The columns are not declared yet.", "data", "Confirm the schema on Data"),
     "roles": ("The columns have no roles yet.", "roles", "Save roles on Roles"),
     "plan": ("There is no budget plan yet.", "budget", "Apply a plan on Budget"),
+    "tree": ("The tree was not released yet.", "tree", "Release the tree on Tree"),
     "release": ("Nothing was released yet.", "tree", "Release the tree on Tree"),
 }
-ORDER = ("draft", "schema", "roles", "plan", "release")
+ORDER = ("draft", "schema", "roles", "plan", "tree", "release")
 
 
 def has(project: Project, need: str) -> bool:
@@ -38,12 +41,14 @@ def has(project: Project, need: str) -> bool:
         return project.roles is not None
     if need == "plan":
         return project.plan is not None
-    return project.best_run() is not None
+    if need == "tree":
+        return project.best_run() is not None
+    return any(project.best_run(what) is not None for what in ("tree", "posterior", "covariance"))
 
 
 def first_missing(project: Project, upto: str) -> str | None:
     """The earliest need that is not met, among those up to ``upto``."""
-    if upto == "release" and has(project, "release"):
+    if upto in {"tree", "release"} and has(project, upto):
         return None
     wanted = ORDER[: ORDER.index(upto) + 1]
     return next((need for need in wanted if not has(project, need)), None)

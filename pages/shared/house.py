@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from core.errors import JustitiaError, LedgerError
+from core.measuring import stored_release as core_release
+from core.outcome import Release
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
-from core.releases import TreeRelease
 from core.store import Project as Stored
 from core.store import Store
 
@@ -81,13 +82,12 @@ def spend(request_id: str) -> Spend | None:
     return ledger().spend(request_id)
 
 
-def stored_release(request_id: str) -> TreeRelease | None:
-    """The release that a request paid for, or None while there is none."""
+def stored_release(request_id: str) -> Release | None:
+    """The release that a request paid for, of whichever kind, or None while there is none."""
     row = spend(request_id)
     if row is None or row.state not in {SpendState.DONE, SpendState.PARTIAL}:
         return None
-    blob = ledger().release_blob(request_id)
-    return None if blob is None else TreeRelease.from_bytes(blob)
+    return core_release(ledger(), row)
 
 
 def save_project(project: Project) -> None:

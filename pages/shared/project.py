@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import JustitiaError, LedgerError
+from core.outcome import Release
 from core.plan import (
     DemoOrigin,
     Plan,
@@ -36,13 +37,16 @@ ADDRESS = "project"
 class Run:
     """One paid request: its id, and the plan as it was when the steward pressed the button.
 
-    ``table`` names the table in the steward's words; it holds no row and no fingerprint.
+    ``table`` names the table in the steward's words; it holds no row and no fingerprint.  ``what``
+    is ``tree``, ``posterior`` or ``covariance``; ``attempt`` counts purchases of the same thing.
     """
 
     request_id: str
     plan: str
     table: str
     table_id: str
+    what: str = "tree"
+    attempt: int = 1
 
     def read_plan(self) -> Plan:
         """The plan as it was."""
@@ -67,10 +71,14 @@ class Project:
         Rows of the declaration editor as typed, and how often they were replaced as a whole.
     schema, population, roles, tree
         What was confirmed; None until then.
+    covariance_draft
+        Settings of the next covariance release, as typed (session only).
     attempt
         How often the steward decided, on purpose, to spend again on an unchanged plan.
     runs
-        Paid requests, oldest first.
+        Paid requests of all kinds, oldest first.
+    views
+        How the steward looks at each release (level, estimand, seed …), by request id; free.
     sign_off
         Name, purpose and date of the sign-off, by bundle hash.
     releases, derived
@@ -108,12 +116,14 @@ class Project:
     roles: Roles | None = None
     tree: TreePlan | None = None
     tree_draft: TreePlan | None = None
+    covariance_draft: Any = field(default=None, repr=False)
     synthetic: SyntheticPlan = field(default_factory=SyntheticPlan)
     fitted: bool = False
     attempt: int = 1
     runs: tuple[Run, ...] = ()
+    views: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sign_off: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    releases: dict[str, TreeRelease] = field(default_factory=dict, repr=False)
+    releases: dict[str, Release] = field(default_factory=dict, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, repr=False)
     watching: str = ""
     drawn: int = 0
@@ -158,16 +168,18 @@ class Project:
         except JustitiaError:
             return None
 
+    def runs_of(self, what: str) -> tuple[Run, ...]:
+        """Paid requests of one kind, oldest first."""
+        return tuple(run for run in self.runs if run.what == what)
+
     @property
     def run(self) -> Run | None:
-        """The latest paid request."""
-        return self.runs[-1] if self.runs else None
+        """The latest paid request for a tree."""
+        trees = self.runs_of("tree")
+        return trees[-1] if trees else None
 
-    def release(self, run: Run | None = None) -> TreeRelease | None:
-        """The stored release of a run (the latest one), or None while there is none."""
-        run = run or self.run
-        if run is None:
-            return None
+    def released(self, run: Run) -> Release | None:
+        """The stored release of a run of any kind, or None while there is none."""
         if run.request_id not in self.releases:
             found = house.stored_release(run.request_id)
             if found is None:
@@ -175,22 +187,32 @@ class Project:
             self.releases[run.request_id] = found
         return self.releases[run.request_id]
 
-    def best_run(self) -> Run | None:
-        """The latest run that has a release."""
-        for run in reversed(self.runs):
-            if self.release(run) is not None:
+    def release(self, run: Run | None = None) -> TreeRelease | None:
+        """The stored tree of a run (the latest one), or None while there is none."""
+        run = run or self.run
+        found = None if run is None else self.released(run)
+        return found if isinstance(found, TreeRelease) else None
+
+    def best_run(self, what: str = "tree") -> Run | None:
+        """The latest run of a kind that has a release."""
+        for run in reversed(self.runs_of(what)):
+            if self.released(run) is not None:
                 return run
         return None
 
     def stale(self, run: Run) -> tuple[str, ...]:
         """What differs between a run's plan and the choices of now, in words."""
         then = run.read_plan()
-        pairs = (
-            ("declarations", then.schema, self.schema),
+        now = self.schema if run.what == "tree" else _same_columns(then, self.schema)
+        pairs: tuple[tuple[str, Any, Any], ...] = (
+            ("declarations", then.schema if run.what == "tree" else then.released, now),
             ("population", then.population.name, self.population and self.population.name),
-            ("roles", then.roles, self.roles),
-            ("budget or structure", then.tree, self.tree),
         )
+        if run.what == "tree":
+            pairs += (
+                ("roles", then.roles, self.roles),
+                ("budget or structure", then.tree, self.tree),
+            )
         changed = tuple(words for words, old, new in pairs if new is not None and old != new)
         table = self.table is not None and run.table != self.table_label
         return (*changed, "table") if table else changed
@@ -253,6 +275,14 @@ class Project:
         """Drop the rows; everything that was released stays."""
         self.table = None
         self.keep()
+
+
+def _same_columns(plan: Plan, schema: Schema | None) -> Schema | None:
+    """Today's declarations of the columns that a plan measured, or None where one is gone."""
+    names = plan.released.names
+    if schema is None or not set(names) <= set(schema.names):
+        return None
+    return schema.select(names)
 
 
 def _roles_within(roles: Roles, columns: tuple[str, ...]) -> Roles:

@@ -10,11 +10,11 @@ from core.roles import Roles
 from pages.shared import network, pictures
 from pages.shared.explorer import standalone
 from pages.shared.jobs import Job, JobState
+from pages.shared.player import player
 from pages.shared.project import Project
 from pages.shared.strength import strengths
 from pages.shared.widgets import download
 
-SECONDS = 0.9
 #: About how many pictures the growing tree is shown in.
 LOOKS_AT_MOST = 16
 
@@ -51,56 +51,7 @@ def kept(release: TreeRelease) -> str:
 
 def replay(release: TreeRelease, key: str) -> None:
     """Slider and play button over the log of the selection."""
-    last = len(release.steps)
-    slider, playing = f"{key}_step", f"{key}_playing"
-    st.session_state.setdefault(slider, last)
-    every = SECONDS if st.session_state.get(playing) else None
-
-    @st.fragment(run_every=every)
-    def draw() -> None:
-        if st.session_state.get(playing) and every:
-            if st.session_state[slider] >= last:
-                st.session_state[playing] = False
-                st.rerun()
-            st.session_state[slider] += 1
-        _controls(release, key)
-        _step(release, key, st.session_state[slider])
-
-    draw()
-
-
-def _toggle(slider: str, playing: str, last: int) -> None:
-    on = not st.session_state.get(playing, False)
-    st.session_state[playing] = on
-    if on and st.session_state[slider] >= last:
-        st.session_state[slider] = 0
-    st.rerun()  # the whole page: only that gives the fragment its clock, or takes it away
-
-
-def _stop(playing: str) -> None:
-    if st.session_state.get(playing):
-        st.session_state[playing] = False
-        st.rerun()
-
-
-def _controls(release: TreeRelease, key: str) -> None:
-    last = len(release.steps)
-    slider, playing = f"{key}_step", f"{key}_playing"
-    if not last:
-        return
-    button, bar = st.columns([1, 5], vertical_alignment="bottom")
-    on = bool(st.session_state.get(playing))
-    button.button(
-        "Pause" if on else "Play",
-        key=f"{key}_play",
-        icon=":material/pause:" if on else ":material/play_arrow:",
-        on_click=_toggle,
-        args=(slider, playing, last),
-        width="stretch",
-    )
-    bar.slider(
-        "Step of the tree", 0, last, key=slider, on_change=_stop, args=(playing,), format="%d"
-    )
+    player(key, len(release.steps), "Step of the tree", lambda step: _step(release, key, step))
 
 
 def _step(release: TreeRelease, key: str, step: int) -> None:

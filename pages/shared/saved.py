@@ -41,7 +41,11 @@ def to_plain(project: Project) -> dict[str, Any]:
         "synthetic": project.synthetic.to_dict(),
         "fitted": project.fitted,
         "attempt": project.attempt,
-        "runs": [[run.request_id, run.plan, run.table, run.table_id] for run in project.runs],
+        "runs": [
+            [run.request_id, run.plan, run.table, run.table_id, run.what, run.attempt]
+            for run in project.runs
+        ],
+        "views": {key: dict(value) for key, value in project.views.items()},
         "sign_off": {key: dict(value) for key, value in project.sign_off.items()},
     }
 
@@ -76,6 +80,7 @@ def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
         fitted=bool(plain["fitted"]),
         attempt=int(plain["attempt"]),
         runs=runs_of(plain),
+        views=dict(plain.get("views", {})),
         sign_off=dict(plain["sign_off"]),
     )
 

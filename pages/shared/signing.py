@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 from core.bundle import file_name
-from core.statement import plain
+from core.deriving import Derived
+from core.plain_text import plain
 
 
-def sign_off(entry: Mapping[str, str], made: Any, digest: str) -> bytes:
+def sign_off(entry: Mapping[str, str], made: Derived, digest: str) -> bytes:
     """Markdown with name, purpose, date, the bundle's hash and every file's hash."""
-    simulated = made.release.provenance.simulated
+    simulated = made.releases.simulated
     lines = ["# Sign-off", ""]
     if simulated:
         lines += ["**SIMULATED, NOT PRIVATE**", ""]
@@ -20,7 +20,7 @@ def sign_off(entry: Mapping[str, str], made: Any, digest: str) -> bytes:
         f"- Signed by: {plain(entry.get('name', ''))}",
         f"- Date: {entry.get('date', '')}",
         f"- Purpose: {plain(entry.get('purpose', ''))}",
-        f"- Request: {made.release.provenance.request_id}",
+        *(f"- Request: {where.request_id}" for where in made.releases.provenances),
         f"- SHA-256 of bundle.zip: {digest}",
         "",
         "## Files",

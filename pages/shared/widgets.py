@@ -24,6 +24,7 @@ MIMES = {
     "html": "text/html",
     "json": "application/json",
     "md": "text/markdown",
+    "npz": "application/octet-stream",
     "parquet": "application/vnd.apache.parquet",
     "zip": "application/zip",
 }
@@ -197,17 +198,18 @@ def job_panel(
 
 
 def _job_words(job: Job) -> None:
+    title = plain(job.title)  # names an analysis, and with it perhaps a column of the file
     if job.state is JobState.QUEUED:
         ahead = desk().ahead(job.identity)
         place = "next in the queue" if ahead == 0 else f"{ahead} before it in the queue"
-        st.progress(0.0, text=f"{job.title}: waiting, {place}")
+        st.progress(0.0, text=f"{title}: waiting, {place}")
         return
     if not job.active:
-        st.progress(1.0, text=f"{job.title}: measured; the edges in the order of choice")
+        st.progress(1.0, text=f"{title}: measured; the steps in the order of choice")
         return
     share = min(job.done / job.total, 1.0) if job.total else 0.0
     count = f" ({job.done} of {job.total})" if job.total else ""
-    st.progress(share, text=f"{job.title}: {job.stage or 'starting'}{count}")
+    st.progress(share, text=f"{title}: {job.stage or 'starting'}{count}")
 
 
 def job_ended(job: Job | None) -> None:

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from core.artefacts import DESCRIPTIONS
+from core.artefacts import about
 from core.bundle import file_name
 from pages.shared import actions, guards, signing, widgets
 from pages.shared import project as state
+from pages.shared.held import held
+from pages.shared.jobs import desk
 from pages.shared.network import plain
 
 project = state.current()
@@ -21,10 +23,10 @@ widgets.head(
     project,
 )
 guards.require(project, "release")
-run = project.best_run()
-assert run is not None
-made = actions.derived(project, run)
-if made is None:
+holding = held(project)
+assert holding is not None
+made = actions.derived(project, holding)
+if made is None and holding.plan.tree is not None and not project.fitted:
     with st.container(border=True):
         st.markdown(":material/lock: **There are no synthetic rows yet.**")
         st.page_link(
@@ -33,11 +35,24 @@ if made is None:
             icon=":material/arrow_forward:",
         )
     st.stop()
-widgets.stale_badge(project, run)
-release = made.release
-simulated = release.provenance.simulated
+if made is None:
+    # What was released or chosen since then: the same files, made anew for nothing.
+    job = desk().find(holding.key) or actions.derive_files(holding)
+    if job.active:
+        widgets.job_panel(holding.key, cancel="Nothing is spent either way.")
+        st.stop()
+    widgets.job_ended(job)
+    made = actions.derived(project, holding)
+    if made is None:
+        st.stop()
+for run in holding.runs:
+    widgets.stale_badge(project, run)
+for reason in holding.left_out:
+    st.caption(f"Not in this bundle: {plain(reason)}.")
+releases = made.releases
+simulated = releases.simulated
 digest = hashlib.sha256(made.bundle).hexdigest()
-if release.partial:
+if releases.partial:
     st.warning(
         "This release was cancelled on the way: it holds what had been measured until then. The "
         "whole charge stays spent, and the statement says so.",
@@ -45,21 +60,21 @@ if release.partial:
     )
 if simulated:
     st.error("Seeded noise: this gives no privacy and must not be published.", title="Simulated")
-for flag in release.provenance.flags:
+for flag in releases.flags:
     st.warning(f"Flag: {flag}. The statement explains it.", icon=":material/flag:")
 
 st.header("In the bundle", anchor=False)
 names = sorted(made.files)
 listing = {
     "file": [plain(file_name(name, simulated)) for name in names],
-    "what it is, and whether it may be published": [DESCRIPTIONS[name] for name in names],
+    "what it is, and whether it may be published": [about(name) for name in names],
 }
 if not widgets.phone():
     sizes = [max(len(made.files[name]) / 1000, 0.1) for name in names]
     listing["size"] = [f"{size:,.1f} kB" for size in sizes]
 st.table(listing, hide_index=True, alt="Files of the bundle")
 st.caption(
-    "Every file follows from the noisy release; none holds a row or a true count. The statement "
+    "Every file follows from the noisy releases; none holds a row or a true count. The statement "
     "belongs with the data: publish them together."
 )
 

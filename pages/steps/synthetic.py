@@ -10,8 +10,9 @@ from core.artefacts import FORM_FILES
 from core.bundle import file_name
 from core.errors import JustitiaError
 from core.plan import ENGINES
-from pages.shared import actions, charts, fits, guards, widgets
+from pages.shared import actions, charts, fits, guards, tree_answers, widgets
 from pages.shared import project as state
+from pages.shared.held import held
 from pages.shared.jobs import desk
 from pages.shared.network import plain
 
@@ -22,11 +23,12 @@ widgets.head(
     "release: it is free and never touches the table.",
     project,
 )
-guards.require(project, "release")
+guards.require(project, "tree")
 run = project.best_run()
 assert run is not None
 release = project.release(run)
-assert release is not None
+holding = held(project)
+assert release is not None and holding is not None  # noqa: PT018
 widgets.stale_badge(project, run)
 ENGINE_WORDS = {
     "auto": "automatic",
@@ -54,7 +56,9 @@ def make() -> None:
         return
     project.change(synthetic=settings, fitted=True)
     try:
-        actions.derive_files(project, run, release)
+        now = held(project)
+        if now is not None:
+            actions.derive_files(now)
     except JustitiaError as error:
         project.problem = str(error)
 
@@ -95,13 +99,13 @@ with st.container(border=True, key="fit_box"):
         )
     st.caption("Costs nothing.")
 
-key = actions.derived_key(run, project.synthetic)
+key = holding.key
 job = desk().find(key)
-made = actions.derived(project, run)
+made = actions.derived(project, holding)
 if made is None and project.fitted and job is None:
-    actions.derive_files(project, run, release)  # after a reload: the same, made again for nothing
+    actions.derive_files(holding)  # after a reload: the same, made again for nothing
     job = desk().find(key)
-    made = actions.derived(project, run)
+    made = actions.derived(project, holding)
 if made is None:
     if job is not None and job.active:
         widgets.job_panel(key, cancel="Nothing is lost: the release is stored and this is free.")
@@ -110,6 +114,7 @@ if made is None:
     st.stop()
 
 synthetic, certificate = made.synthetic, made.certificate
+assert synthetic is not None and certificate is not None  # noqa: PT018
 model = synthetic.fit.model
 st.header("Certificate", anchor=False)
 with st.container(border=True, key="certificate"):
@@ -193,9 +198,18 @@ with st.container(horizontal=True):
     for form, label, words in FORMS:
         widgets.download(
             label,
-            lambda form=form: actions.table_bytes(project, run, made, form),
+            lambda form=form: actions.table_bytes(holding, synthetic, form),
             file_name(FORM_FILES[form], release.provenance.simulated),
             form,
             help=words,
         )
+st.header("What do the released marginals say?", anchor=False)
+st.markdown(
+    "The noisy tables that the tree paid for answer questions by themselves, with intervals that "
+    "carry their noise. **This costs nothing further.**",
+    width=widgets.TEXT,
+)
+if st.toggle("Show shares, differences and odds with intervals", key="tree_answers"):
+    tree_answers.draw(release, run.request_id)
+guards.next_step("posterior", "Ask the table itself, on Posterior")
 guards.next_step("release", "Go on to Release")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
@@ -195,3 +197,39 @@ def journey(page: Page, upto: str = "release") -> None:
         if name == upto:
             return
     go(page, "Release")
+
+
+def release_covariance(page: Page, method: str = "Automatic") -> None:
+    """Release all columns on the covariance page by one of its methods, and wait for the matrix."""
+    if method != "Automatic":
+        page.get_by_text("Method: Automatic").click()
+        settle(page)
+        page.get_by_text(method, exact=True).last.click()
+        settle(page)
+    press(page, "release_covariance")
+    expect(page.get_by_role("heading", name=re.compile("^The matrix"))).to_be_visible(
+        timeout=2 * PATIENCE
+    )
+    settle(page)
+
+
+def findings(page: Page, where: str) -> list[str]:
+    """Serious and critical findings of axe-core."""
+    page.wait_for_timeout(400)
+    return [
+        f"{where}: {item['id']} {node['target']} {node.get('failureSummary', '')[:160]}"
+        for item in Axe().run(page).response["violations"]
+        if item["impact"] in {"serious", "critical"}
+        for node in item["nodes"]
+    ]
+
+
+def overflow(page: Page) -> int:
+    """Pixels by which the page is wider than the screen."""
+    return int(
+        page.evaluate(
+            "() => Math.max(...[document.documentElement,"
+            " document.querySelector('[data-testid=stMain]')]"
+            ".map(e => e.scrollWidth - e.clientWidth))"
+        )
+    )
