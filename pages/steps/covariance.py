@@ -67,6 +67,14 @@ def release_box(part: CovariancePlan, bought: Run | None) -> None:
         waiting.append("Data has changes that are not confirmed")
     if not actions.has_rows(project):
         waiting.append("the table is not attached; put the file in again on Data")
+    if (part.means or part.half_widths) and not st.checkbox(
+        "The means and half-widths typed above were known before anybody looked at this table",
+        key="cov_public_facts",
+        persist_state="session",
+        help="A mean or a spread read off this table gives its rows away, and no noise takes that "
+        "back.",
+    ):
+        waiting.append("tick that the typed means and half-widths are public")
     price = format_rho(part.rho)
     charged = bought is not None and house.spend(bought.request_id) is not None
     if not charged:

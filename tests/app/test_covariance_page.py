@@ -149,6 +149,8 @@ def test_public_means_and_half_widths_are_typed_a_column(app: AppTest) -> None:
     assert "must be a finite number above 0" in words(app)
     assert not has(app, "release_covariance")
     app.text_input(key=f"cov_widths_{generation}_age").set_value("30").run()
+    assert app.button(key="release_covariance").disabled
+    app.checkbox(key="cov_public_facts").check().run()
     app.button(key="release_covariance").click().run()
     shown(app)
     release = release_of(app)
