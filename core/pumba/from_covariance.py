@@ -16,8 +16,8 @@ slope or correlation feels the product of two such shifts.  Caveats say so where
 
 Entries that were measured on rows shrunk to a norm are used only where a block has not been
 measured without.  That is said, not refused: the clip's score sets the norm that is cut off
-against the noise that is saved, which bounds the shift by about the noise, and in simulations of
-heavy tails 95 % intervals then cover 91 to 94 %.
+against the noise that is saved, which keeps the shift near the noise, and in simulations of heavy
+tails 95 % intervals then covered 91 to 94 % (``docs/covariance.md``).
 """
 
 from __future__ import annotations

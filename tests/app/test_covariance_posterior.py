@@ -78,6 +78,7 @@ def test_public_means_are_refused_in_words(app: AppTest) -> None:
     generation = app.session_state[KEY].generation
     for name, mean in (("age", "45"), ("savings", "5000")):
         app.text_input(key=f"cov_means_{generation}_{name}").set_value(mean).run()
+    app.checkbox(key="cov_public_facts").check().run()
     app.button(key="release_covariance").click().run()
     shown(app)
     assert release_of(app).means.public
