@@ -203,7 +203,7 @@ class LatticeLikelihood:
         up = np.searchsorted(self._below, target, side="left") - 1
         down = len(self._above) - 1 - np.searchsorted(self._above[::-1], target, side="left")
         index = np.clip(np.where(from_below, up, down), start, np.maximum(end - 1, start))
-        return cast(FloatArray, self._value + self.step * (self._first + index))
+        return self._value + self.step * (self._first + index)
 
     def _sums(
         self, start: IndexArray, end: IndexArray

@@ -17,6 +17,7 @@ from core.errors import StatisticError
 from core.pumba.draws import Diagnostics, FloatArray, ParameterDraws, StatisticDraws
 from core.pumba.laws import lattice_log_likelihood, open_uniform, truncated_gaussian
 from core.pumba.likelihoods import DensityLikelihood, likelihood
+from core.pumba.mean_moments import Moments
 from core.pumba.priors import NormalPrior
 from core.pumba.sums import IndexArray, SumProblem, Support, bracket
 from core.statistics import Family, NoiseLaw, NoisyStatistic
@@ -26,8 +27,6 @@ Estimand = Literal["population", "sample"]
 #: More candidate numbers of rows than this are weighed by interpolation.
 MOST_COUNTS = 400
 LONGEST_COUNTS = 1_000_000
-#: Standard deviations below this share of the range are rounding, not data.
-LEAST_SPREAD = 1e-9
 
 POPOVICIU = (
     "no sum of squares was released, so the variance is taken as large as the bounds and the mean "
@@ -175,7 +174,7 @@ def mean_posterior(
     names = ("mean",) if problem.squares is None else ("mean", "sd")
     _check_settings(problem, names, estimand, sampling, priors)
     n = np.full(len(sums.values), problem.count) if sums.counts is None else sums.counts
-    moments = Moments.of(problem, np.asarray(n, dtype=np.float64), sums.values)
+    moments = Moments.of(problem.support, np.asarray(n, dtype=np.float64), sums.values)
     naive = _naive(problem, names, estimand, sampling)
     notes = _notes(problem, estimand)
     if estimand == "sample":
@@ -219,62 +218,6 @@ def difference(first: ParameterDraws, second: ParameterDraws) -> ParameterDraws:
         diagnostics,
         tuple(dict.fromkeys((*first.notes, *second.notes))),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Moments of z behind each draw of the sums.
-
-    Attributes
-    ----------
-    n, mean
-        Rows and their mean.
-    spread
-        Mean squared deviation, divisor n (largest possible where squares were not released).
-    variance
-        The same with divisor n - 1, at most what the bounds allow a population.
-    log_error
-        Var(s²)/s⁴, the variance of the logarithm of the variance.
-    """
-
-    n: FloatArray
-    mean: FloatArray
-    spread: FloatArray
-    variance: FloatArray
-    log_error: FloatArray
-
-    @classmethod
-    def of(cls, problem: BoundedMean, n: FloatArray, sums: FloatArray) -> Moments:
-        """From sums (..., k) of n rows."""
-        mean = sums[..., 0] / n
-        largest = (problem.upper - mean) * (mean - problem.lower)
-        if problem.squares is None:
-            return cls(n, mean, largest, largest, np.full(mean.shape, np.nan))
-        spread = sums[..., 1] / n - mean**2
-        spread = np.maximum(spread, (LEAST_SPREAD * (problem.upper - problem.lower)) ** 2)
-        # One row has no spread of its own; the bounds are all that is known then.
-        variance = np.where(n > 1, spread * n / np.maximum(n - 1, 1), largest)
-        degrees = np.maximum(n - 1, 1)
-        if problem.quartics is None:
-            return cls(n, mean, spread, variance, 2.0 / degrees)
-        kurtosis = central_fourth(mean, spread, sums[..., 2] / n) / spread**2
-        error = (kurtosis - (n - 3) / degrees) / n
-        return cls(n, mean, spread, variance, np.maximum(error, 0.0))
-
-
-def central_fourth(mean: FloatArray, spread: FloatArray, fourth: FloatArray) -> FloatArray:
-    """Fourth central moment from the raw one, with the third central moment nearest to 0.
-
-    With k3 the third central moment, ``fourth = k4 + 4 m k3 + 6 m² v + m⁴``; the moments exist if
-    ``k3² <= v (k4 - v²)``.  That is a quadratic in k3 whose solutions are an interval.
-    """
-    symmetric = fourth - 6.0 * mean**2 * spread - mean**4
-    middle = -2.0 * mean * spread
-    inner = middle**2 + spread * (symmetric - spread**2)
-    reach = np.sqrt(np.maximum(inner, 0.0))
-    third = np.clip(0.0, middle - reach, middle + reach)
-    fourth_central: FloatArray = np.maximum(symmetric - 4.0 * mean * third, spread**2)
-    return fourth_central
 
 
 class StageTwo:
@@ -409,7 +352,7 @@ def _naive(
     if spread <= 0 or n <= 1:
         return naive
     sums = np.array([statistic.value for statistic in problem.releases])
-    moments = Moments.of(problem, np.array(n), sums)
+    moments = Moments.of(problem.support, np.array(n), sums)
     sd = problem.unit * math.sqrt(float(moments.variance))
     scale = 0.0 if estimand == "sample" else math.sqrt(sampling)
     naive[0, 1] = scale * sd / math.sqrt(n)

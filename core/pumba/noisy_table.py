@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import StatisticError
-from core.pumba.laws import FloatArray, lattice_log_likelihood
 from core.statistics import NoisyStatistic
 
 
@@ -111,11 +110,6 @@ class NoisyTable:
         if isinstance(self.total, int):
             top = self.total if top is None else min(top, self.total)
         return any(cell.value < 0 or (top is not None and cell.value > top) for cell in self.cells)
-
-
-def factor_log(factor: TableQuery, sums: FloatArray) -> FloatArray:
-    """Log likelihood of a release at true weighted sums."""
-    return lattice_log_likelihood(factor.statistic, sums)
 
 
 def _check_lattice(statistic: NoisyStatistic, what: str) -> None:

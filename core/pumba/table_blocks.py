@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ IntArray = NDArray[np.int64]
 Curve = Callable[[FloatArray], FloatArray]
 
 #: Cells at least this many standard deviations above 0 move in blocks.
-FAR = 3.0
+FAR = 2.0
 #: Largest block under one covariance, and where each chain has its own.
 LARGEST, LARGEST_MIXED = 150, 16
 #: Shares of its present value that the vector keeps in a step.
@@ -123,7 +124,8 @@ class Blocks:
         log_ratio += self._log(changed, precision) - self._log(sums, precision)
         possible = np.all((moved >= 0) & (moved <= self.top), axis=1)
         accepted = possible & (np.log(1.0 - generator.random(len(counts))) < log_ratio)
-        return np.where(accepted[:, None], moved, counts)
+        states: FloatArray = np.where(accepted[:, None], moved, counts)
+        return states
 
     def _precision(self, residuals: FloatArray, generator: np.random.Generator) -> FloatArray:
         """Inverse variances of the noises: (1 or chains, releases)."""
@@ -146,7 +148,8 @@ class Blocks:
 def apply(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """Products of matrices (1 or chains, a, b) with vectors (chains, b)."""
     if len(matrices) == 1:
-        return vectors @ matrices[0].T
+        shared: FloatArray = vectors @ matrices[0].T
+        return shared
     products: FloatArray = (matrices @ vectors[..., None])[..., 0]
     return products
 
@@ -162,11 +165,11 @@ class _Normal:
     @classmethod
     def of(cls, basis: FloatArray, precision: FloatArray, target: FloatArray) -> _Normal:
         """Least squares of ``target`` on ``basis``, and room for what rounding adds."""
-        weighted = basis.T * precision[:, None, :]
-        covariance = np.linalg.inv(weighted @ basis)
+        weighted: FloatArray = basis.T * precision[:, None, :]
+        covariance = cast(FloatArray, np.linalg.inv(weighted @ basis))
         mean = apply(covariance, apply(weighted, target))
         root = np.linalg.cholesky(covariance + np.eye(basis.shape[1]) / 12.0)
-        return cls(mean, root, np.linalg.inv(root))
+        return cls(mean, cast(FloatArray, root), cast(FloatArray, np.linalg.inv(root)))
 
     def step(
         self, now: FloatArray, kept: float, generator: np.random.Generator

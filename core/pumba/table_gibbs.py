@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,7 +226,7 @@ class _Chains:
         if generator.random() < 0.1:
             spacing = 1.0
         place = generator.integers(0, POINTS, number)
-        offsets = spacing * (np.arange(POINTS) - place[:, None])
+        offsets = cast(FloatArray, spacing * (np.arange(POINTS) - place[:, None]))
         logs = np.zeros(offsets.shape)
         for index in np.flatnonzero(direction.slopes):
             logs += self._logs[index].along(self._sums[:, index], direction.slopes[index], offsets)

@@ -19,8 +19,8 @@ from core.statistics import NoiseLaw, NoisyStatistic
 
 #: Widest window of a cell that the exact sampler takes on.
 WIDEST = 1 << 21
-#: Tilts beyond this make a count a certainty.
-STEEPEST = 700.0
+#: A tilt steeper than all releases by this much makes every count a certainty.
+CERTAIN = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,18 @@ class Rows:
         ]
         highest: FloatArray = np.ceil(np.array(tops)) + 1.0
         return highest
+
+    def steepest(self, top: FloatArray) -> float:
+        """The largest slope of any row's log likelihood on [0, top]."""
+        steepest = 0.0
+        for releases, end in zip(self.members, top, strict=True):
+            slope = 0.0
+            for weight, release in releases:
+                scale = release.law.scale / abs(weight)
+                farthest = abs(release.value / weight) + end
+                slope += 1.0 / scale if release.law.family.laplace else farthest / scale**2
+            steepest = max(steepest, slope)
+        return steepest
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +198,8 @@ def tilted(table: NoisyTable, split: Split) -> Tilted | None:
         gap = cells.mean - total.mean
         return cells, (total.first[0], total.mass[0]), gap, cells.variance + total.variance
 
-    low, high, at = -STEEPEST, STEEPEST, 0.0
+    high = split.cells.steepest(top) + sums.steepest(reach) + CERTAIN
+    low, at = -high, 0.0
     for step in range(100):
         found = evaluate(at)
         if found is None:

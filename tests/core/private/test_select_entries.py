@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 from fractions import Fraction
@@ -90,6 +91,25 @@ def test_the_price_covers_the_worst_ratio_between_neighbours(
     ratios = logs[0] - logs[1]
     limit = 2 * (sensitivity + slack) / scale
     assert ratios.max() - ratios.min() <= limit * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("exponent", [12, 24, 40, 52])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0])
+def test_block_values_are_as_exact_as_the_slack_says(exponent, spread):
+    """Against sixty digits: no value is off by more than half of the declared slack."""
+    size, scale = 1024, 1.37 * 2.0**exponent
+    generator = np.random.default_rng(exponent)
+    scores = random_scores(generator, size, scale, spread)
+    measure = Exact(0, 0)
+    noise_module._select_by_blocks(measure, scores, scale)
+    slack = block_slack(size, 2**52, scale)
+    with decimal.localcontext(decimal.Context(prec=60)):
+        exact_scale = decimal.Decimal(scale)
+        for block, value in enumerate(measure.arguments[0].tolist()):
+            part = scores[32 * block : 32 * block + 32].tolist()
+            total = sum((decimal.Decimal(score) / exact_scale).exp() for score in part)
+            off = abs(decimal.Decimal(value) - exact_scale * total.ln())
+            assert 2 * off <= slack - 1
 
 
 def log_law(scores, scale, values_of=None):

@@ -10,9 +10,9 @@ from core.errors import StatisticError
 from core.pumba.draws import Diagnostics, StatisticDraws
 from core.pumba.laws import lattice_log_likelihood, normal_laplace_cdf, truncated
 from core.pumba.likelihoods import likelihood
+from core.pumba.mean_moments import central_fourth
 from core.pumba.means import (
     BoundedMean,
-    central_fourth,
     difference,
     draw_many_sums,
     draw_sums,

@@ -10,6 +10,7 @@ from scipy.special import betaln, gammaln
 
 from core.errors import Cancelled, StatisticError
 from core.pumba.laws import lattice_log_likelihood
+from core.pumba.table_blocks import Blocks
 from core.pumba.table_gibbs import convergence, draw_gibbs
 from core.pumba.tables import NoisyTable, TableQuery, count_laws, draw_counts
 from core.statistics import Family, NoiseLaw, NoisyStatistic
@@ -205,17 +206,17 @@ def test_lattice_gibbs_equals_enumeration(total, family, cap):
     cells = tuple(release(value, family, 2.0) for value in (5, 3, -2, 4))
     table = NoisyTable(SQUARE, cells, total, MARGINS, cap)
     tables, mass = enumerate_table(table, 24 if cap is None else cap)
-    drawn = draw_counts(table, 20_000, np.random.default_rng(5))
+    drawn = draw_counts(table, 12_000, np.random.default_rng(5))
     assert drawn.diagnostics.method == "gibbs"
     assert drawn.diagnostics.r_hat < 1.02
-    assert drawn.diagnostics.effective > 5000
+    assert drawn.diagnostics.effective > 4000
     for column, exact in zip(drawn.values.T, marginals(tables, mass, 60), strict=True):
         observed = np.bincount(column.astype(int), minlength=60)[:60] / len(column)
-        assert 0.5 * np.abs(observed - exact).sum() < 0.025
+        assert 0.5 * np.abs(observed - exact).sum() < 0.03
     code = np.array([1, 20, 0, 0])
     exact = np.bincount((tables @ code).astype(int), mass, 2000)
-    observed = np.bincount((drawn.values @ code).astype(int), minlength=2000)[:2000] / 20_000
-    assert 0.5 * np.abs(observed - exact).sum() < 0.05
+    observed = np.bincount((drawn.values @ code).astype(int), minlength=2000)[:2000] / 12_000
+    assert 0.5 * np.abs(observed - exact).sum() < 0.06
 
 
 def test_gibbs_agrees_with_the_exact_sampler():
@@ -223,10 +224,46 @@ def test_gibbs_agrees_with_the_exact_sampler():
     for total in (None, 40, release(45, Family.GAUSSIAN, 3.0)):
         table = NoisyTable(axes, cells, total)
         laws, _ = count_laws(table)
-        drawn = draw_gibbs(table, 20_000, np.random.default_rng(6)).values
+        drawn = draw_gibbs(table, 12_000, np.random.default_rng(6)).values
         for column, law in zip(drawn.T, laws, strict=True):
             observed = np.bincount(column.astype(int), minlength=400)[:400] / len(column)
-            assert 0.5 * np.abs(observed - dense(law, 400)).sum() < 0.04
+            assert 0.5 * np.abs(observed - dense(law, 400)).sum() < 0.05
+
+
+@pytest.mark.parametrize("family", [Family.DISCRETE_LAPLACE, Family.LAPLACE, Family.GAUSSIAN])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_block_moves_alone_leave_the_target_invariant(family, fixed):
+    # From exact draws: any number of moves must leave the exact law.
+    cells = tuple(release(value, family, 1.5) for value in (9, 6, 5, 8))
+    clamped = TableQuery((0.0, 1.0, 1.0, 0.0), release(9, Family.GAUSSIAN, 2.0, (None, 9.0)))
+    table = NoisyTable(SQUARE, cells, 27 if fixed else None, (*MARGINS[:1], clamped))
+    tables, mass = enumerate_table(table, 24)
+    rng = np.random.default_rng(11)
+    start = tables[rng.choice(len(tables), 20_000, p=mass)]
+    factors = [one for one in table.factors if not fixed or len(set(one.weights)) > 1]
+    curves = [lambda sums, one=one: lattice_log_likelihood(one.statistic, sums) for one in factors]
+    blocks = Blocks.of(
+        factors,
+        curves,
+        np.full(4, 27.0),
+        fixed=fixed,
+        centre=np.full(4, 9.0),
+        deviation=np.ones(4),
+    )
+    assert blocks.useful
+    moved = start
+    for _ in range(6):
+        moved = blocks.move(moved, rng)
+    assert np.mean(np.any(moved != start, axis=1)) > 0.2
+    code = np.array([8000, 400, 20, 1])
+    for weights in (code, np.array([1, 1, 0, 0]), np.array([1, 30, 0, 0])):
+        exact = np.bincount((tables @ weights).astype(int), mass)
+        if weights is code:  # too many tables to count each: those with a share of their own
+            exact = np.where(exact > 2e-4, exact, 0.0)
+        observed = np.bincount((moved @ weights).astype(int), minlength=len(exact)) / len(moved)
+        error = np.sqrt(exact * (1 - exact) / len(moved)) + 2 / len(moved)
+        shown = exact > 0
+        assert np.all(np.abs(observed - exact)[shown] < 5.5 * error[shown])
 
 
 def test_gaussian_margins_far_from_zero_equal_generalised_least_squares():
@@ -276,19 +313,22 @@ def test_more_cells_than_the_partial_sums_can_hold_go_to_chains():
 
 def test_convergence_figures():
     rng = np.random.default_rng(10)
-    fresh = rng.normal(size=(100, 40, 2))
+    fresh = rng.normal(size=(20, 400, 2))
     r_hat, effective = convergence(fresh)
-    assert r_hat < 1.005
-    assert 3000 < effective < 5500
+    assert r_hat < 1.001
+    assert effective == pytest.approx(8000, rel=0.2)
     # An autoregression of coefficient 0.8 is worth (1 - 0.8) / (1 + 0.8) of its length.
-    chain = np.empty((400, 40, 1))
-    chain[0] = rng.normal(size=(40, 1))
+    chain = np.empty((400, 400, 1))
+    chain[0] = rng.normal(size=(400, 1))
     for step in range(1, 400):
-        chain[step] = 0.8 * chain[step - 1] + 0.6 * rng.normal(size=(40, 1))
-    assert convergence(chain)[1] == pytest.approx(400 * 40 / 9, rel=0.2)
-    apart = fresh + np.arange(40)[:, None]
-    assert convergence(apart)[0] > 5
-    assert convergence(np.ones((10, 4, 2))) == (1.0, 40.0)
+        chain[step] = 0.8 * chain[step - 1] + 0.6 * rng.normal(size=(400, 1))
+    assert convergence(chain)[1] == pytest.approx(400 * 400 / 9, rel=0.25)
+    # Eight groups of fifty that do not agree; R-hat is that of the definition.
+    apart = fresh + 0.2 * np.repeat(np.arange(8), 50)[:, None]
+    r_hat, effective = convergence(apart)
+    assert r_hat == pytest.approx(np.sqrt(1 + 0.04 * 6.0 / (1 + 1 / 20)), rel=0.02)
+    assert effective < 3000
+    assert convergence(np.ones((10, 16, 2))) == (1.0, 160.0)
 
 
 def test_progress_can_cancel():
