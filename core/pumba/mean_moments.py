@@ -43,9 +43,11 @@ class Moments:
         if sums.shape[-1] < 2:
             return cls(n, mean, largest, largest, np.full(mean.shape, np.nan))
         spread = sums[..., 1] / n - mean**2
-        spread = np.maximum(spread, (LEAST_SPREAD * (support.upper - support.lower)) ** 2)
-        # One row has no spread of its own; the bounds are all that is known then.
-        variance = np.where(n > 1, spread * n / np.maximum(n - 1, 1), largest)
+        least = (LEAST_SPREAD * (support.upper - support.lower)) ** 2
+        spread = np.maximum(spread, least)
+        # One row has no spread of its own; the bounds are all that is known then, and they leave
+        # nothing to a mean that lies on one of them.
+        variance = np.where(n > 1, spread * n / np.maximum(n - 1, 1), np.maximum(largest, least))
         degrees = np.maximum(n - 1, 1)
         if sums.shape[-1] < 3:
             return cls(n, mean, spread, variance, 2.0 / degrees)

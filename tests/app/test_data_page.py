@@ -14,6 +14,7 @@ from core.plan import ReadingPlan
 from core.schema import Kind
 from pages.shared import actions, house
 from pages.shared.network import plain
+from pages.shared.held import held
 from pages.shared.project import KEY
 from pages.shared.whose import NEW
 from tests.app.conftest import ROOT, go
@@ -397,10 +398,12 @@ def test_a_parquet_download_has_the_types_of_a_parquet_upload(app: AppTest) -> N
     go(app, "synthetic")
     app.button(key="fit_and_sample").click().run()
     project = app.session_state[KEY]
-    made = actions.derived(project, project.run)
-    blob = actions.table_bytes(project, project.run, made, "parquet")
+    holding = held(project)
+    made = actions.derived(project, holding)
+    blob = actions.table_bytes(holding, made.synthetic, "parquet")
     assert pq.read_schema(io.BytesIO(blob)).types == table.schema.types
-    assert actions.table_bytes(project, project.run, made, "csv") == made.files["synthetic.csv"]
+    csv = actions.table_bytes(holding, made.synthetic, "csv")
+    assert csv == made.files["synthetic.csv"]
 
 
 @pytest.mark.parametrize("damage", ["gone", "another version"])

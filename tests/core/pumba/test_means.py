@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -157,6 +157,7 @@ def test_a_clamped_sum_is_censored():
     assert stats.ks_2samp(drawn[:, 1], second[chosen]).pvalue > 1e-4
 
 
+@example((1, (0.0, 1.0), (0.0, 0.0), (0.015625, Family.DISCRETE_GAUSSIAN), False))
 @settings(deadline=None, max_examples=25)
 @given(
     st.tuples(
