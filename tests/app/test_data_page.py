@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from core.plan import ReadingPlan
 from core.schema import Kind
 from pages.shared import actions, house
-from pages.shared.network import plain
 from pages.shared.held import held
+from pages.shared.network import plain
 from pages.shared.project import KEY
 from pages.shared.whose import NEW
 from tests.app.conftest import ROOT, go
