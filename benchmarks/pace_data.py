@@ -23,7 +23,7 @@ from core.private.source import InMemorySource
 from core.private.table import CodedTable
 from core.private.vault import Vault
 from core.releases import Relation, Unit
-from core.schema import Column, Kind, Schema
+from core.schema import Column, Kind, Missing, Schema
 from core.simulation import SeededNoise
 
 #: Numeric columns of the research tables; codes of categories are no numbers.
@@ -191,7 +191,15 @@ def coded_table(values: np.ndarray, bounds: np.ndarray, names: list[str]) -> Cod
     """A table of real columns within the given bounds."""
     schema = Schema(
         tuple(
-            Column(name, Kind.REAL, lower=float(low), upper=float(high), bins=2)
+            Column(
+                name,
+                Kind.REAL,
+                lower=float(low),
+                upper=float(high),
+                bins=2,
+                missing=Missing.CONSTANT,  # nothing is, and so the row count may be public
+                missing_constant=float(low),
+            )
             for name, (low, high) in zip(names, bounds, strict=True)
         )
     )

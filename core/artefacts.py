@@ -209,7 +209,7 @@ def free_files(plan: Plan, releases: Releases, free: Free) -> dict[str, bytes]:
     """Files that follow from the releases up to a machine's last digits: rows, draws, matrices."""
     files = {} if free.synthetic is None else synthetic_files(plan, free.synthetic)
     if plan.posteriors:
-        files |= posterior_files(free.posteriors, releases.simulated)
+        files |= posterior_files(free, releases.simulated)
     if releases.covariance is not None and free.estimate is not None:
         files |= covariance_files(releases.covariance, free.estimate)
     return files

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 
 import numpy as np
 
 from core.documents import csv_table, json_bytes
+from core.free import Free
 from core.outcome import Releases
 from core.pumba.exports import csv_bytes, document, draws_bytes
-from core.pumba.posterior import Posterior
 from core.pumba.release import StatisticsRelease
 
 #: Stands for the release of one analysis; the first is ``statistics-1.npz``.
@@ -48,19 +47,22 @@ def statistics_files(releases: Releases) -> dict[str, bytes]:
     return files
 
 
-def posterior_files(posteriors: Sequence[Posterior], simulated: bool) -> dict[str, bytes]:
+def posterior_files(free: Free, simulated: bool) -> dict[str, bytes]:
     """Summaries, warnings and draws of all analyses; empty forms where none can be answered."""
+    posteriors = free.posteriors
+    failed = [{"analysis": name, "reason": reason} for name, reason in free.unanswered]
+    extra = {"unanswered": failed} if failed else {}
     if not posteriors:
         draws = io.BytesIO()
         np.savez_compressed(draws, allow_pickle=False, analyses=np.array(0))
         return {
             "posterior.csv": csv_table(("analysis", "parameter"), ()),
-            "posterior.json": json_bytes({"posteriors": []}, simulated),
+            "posterior.json": json_bytes({"posteriors": [], **extra}, simulated),
             "posterior-draws.npz": draws.getvalue(),
         }
     return {
         "posterior.csv": csv_bytes(posteriors),
-        "posterior.json": json_bytes(document(posteriors), simulated),
+        "posterior.json": json_bytes({**document(posteriors), **extra}, simulated),
         "posterior-draws.npz": draws_bytes(posteriors),
     }
 

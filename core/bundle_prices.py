@@ -16,6 +16,7 @@ import numpy as np
 from core.errors import BundleError
 from core.moments import FloatArray, MomentRequest
 from core.outcome import Release, Releases
+from core.pace.frames import count_is_public
 from core.pace.release import CovarianceRelease, Draw
 from core.private import sensitivity
 from core.private.feature_sensitivity import moments_sensitivity
@@ -142,12 +143,16 @@ def _asked(release: StatisticsRelease) -> dict[str, MomentRequest]:
 def _check_covariance(release: CovarianceRelease) -> None:
     where, rows, means = release.provenance, release.rows, release.means
     _check_rows(where, rows.public)
+    if rows.public and not count_is_public(release.schema, where.relation):
+        raise BundleError(
+            "the covariance holds an exact number of complete rows, and rows may miss a column"
+        )
     costs = [rows.rho, means.rho, *(draw.rho for draw in release.draws)]
     costs += [step.selection_rho for step in release.rounds]
     costs += [] if release.clip is None else [release.clip.rho]
     _check_sum(where, costs)
     if not rows.public:
-        squared = sensitivity.row_count(where.relation, where.unit.rows)
+        squared = Fraction(where.unit.rows**2)  # one row more, less, or no longer complete
         _check_noise(where, np.array([rows.sigma]), squared, rows.rho)
     if not means.public:
         _check_means(release)

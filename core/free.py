@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from core.errors import EstimationError
 from core.outcome import Releases
 from core.pace.estimate import Estimate, estimate
 from core.plan import Plan
@@ -12,23 +15,23 @@ from core.privci.reconstruct import Fit, fit
 from core.privci.sample import Synthetic, synthesize
 from core.protocols import Progress
 from core.pumba.posterior import Posterior
-from core.pumba.questions import answerable, posteriors_of
-from core.pumba.release import StatisticsRelease
-from core.pumba.settings import Settings
+from core.pumba.questions import posteriors_of
 
 
 @dataclass(frozen=True, eq=False)
 class Free:
     """Fitted tree, synthetic rows and certificate; posteriors; completed covariance.
 
-    ``answers`` has the posteriors of each ``[[posterior]]``, in the plan's order; none for one
-    that was cancelled before its question could be answered.
+    ``answers`` has the posteriors of each ``[[posterior]]``, in the plan's order.  One that was
+    cancelled early, or that cannot be computed, has none, and ``unanswered`` names it with the
+    reason: it must not keep from people what else was paid for.
     """
 
     fitted: Fit | None = None
     synthetic: Synthetic | None = None
     certificate: Certificate | None = None
     answers: tuple[tuple[Posterior, ...], ...] = ()
+    unanswered: tuple[tuple[str, str], ...] = ()
     estimate: Estimate | None = None
 
     @property
@@ -47,17 +50,13 @@ def free_of(plan: Plan, releases: Releases, progress: Progress | None = None) ->
             releases.tree, fitted, rows=settings.rows, engine=settings.engine, seed=settings.seed
         )
         proof = certificate(releases.tree, fitted)
-    answers = tuple(
-        _answers(release, part.settings, progress)
-        for release, part in zip(releases.statistics, plan.posteriors, strict=True)
-    )
+    answers: list[tuple[Posterior, ...]] = []
+    unanswered: list[tuple[str, str]] = []
+    for release, part in zip(releases.statistics, plan.posteriors, strict=True):
+        try:
+            answers.append(posteriors_of(release, part.settings, progress))
+        except (EstimationError, np.linalg.LinAlgError) as error:
+            answers.append(())
+            unanswered.append((part.spec.name, f"no answer: {error}"))
     found = None if releases.covariance is None else estimate(releases.covariance)
-    return Free(fitted, synthetic, proof, answers, found)
-
-
-def _answers(
-    release: StatisticsRelease, settings: Settings, progress: Progress | None
-) -> tuple[Posterior, ...]:
-    if release.partial and not answerable(release):
-        return ()
-    return posteriors_of(release, settings, progress)
+    return Free(fitted, synthetic, proof, tuple(answers), tuple(unanswered), found)

@@ -83,12 +83,16 @@ class MomentFrame:
         sum.  A number is missing where the coded table holds none (missing without a constant, or
         out of domain without clipping); a coded column where the row lies in a cell that was not
         declared (the missing-cell or the other-cell) and that no indicator of the frame names.
+    whole_rows
+        The same rule for frames of numbers alone, which may then have a row clip: a row without
+        one of the numbers is a row of zeros.
     """
 
     scales: tuple[tuple[str, Scale], ...]
     clip_squared: Fraction | None = None
     indicators: tuple[tuple[str, Indicator], ...] = ()
     complete: bool = False
+    whole_rows: bool = False
 
     def __post_init__(self) -> None:
         """Sort by name; refuse an empty frame, repeats and a clip below 1."""
@@ -102,6 +106,8 @@ class MomentFrame:
         cells = [cell for _, cell in self.indicators]
         if len(set(cells)) != len(cells):
             raise SchemaError("two indicators name the same cell; keep one")
+        if self.whole_rows and not self.plain:
+            raise SchemaError("whole rows are asked of frames of numbers alone")
         if self.clip_squared is not None:
             set_(self, "clip_squared", Fraction(self.clip_squared))
             if self.clip_squared < 1:
@@ -159,7 +165,7 @@ class MomentFrame:
 
     @property
     def plain(self) -> bool:
-        """Whether every feature is a number and every row counts."""
+        """Whether every feature is a number, and sums are those of rows in the unit box."""
         return not self.indicators and not self.complete
 
     @property

@@ -14,13 +14,14 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from core.outcome import Release
+from core.pace.frames import count_is_public
 from core.pace.select import release_covariance
 from core.plan import POINT, CovariancePlan, Plan, PosteriorPlan, TreePlan
 from core.privci.select import release_tree
 from core.protocols import MarginalGrant, MomentGrant, Progress, StatisticsGrant
 from core.pumba.from_tree import row_count_of
 from core.pumba.measure import release_statistics
-from core.releases import Relation, TreeRelease
+from core.releases import TreeRelease
 from core.schema import Schema
 
 
@@ -153,7 +154,8 @@ def _covariance(plan: Plan, settings: CovariancePlan) -> Part:
         **_terms(plan, plan.schema.select(_in_order(plan.schema, settings.columns))),
         **settings.paid(),
     }
-    if plan.population.relation is Relation.ADD_REMOVE:
+    measured = plan.schema.select(_in_order(plan.schema, settings.columns))
+    if not count_is_public(measured, plan.population.relation):
         # It steadies the noisy number of rows, by which the sums are divided.
         paid["expected_rows"] = plan.population.expected_rows
 

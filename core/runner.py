@@ -199,6 +199,7 @@ def _warnings(derived: Derived) -> tuple[str, ...]:
             "declaration; was it declared as the file writes it?"
             for name in misread
         ),
+        *(f"{name}: {reason}" for name, reason in derived.free.unanswered),
         *(
             f"{found.title}: {warning.sentence}"
             for found in derived.posteriors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from core.errors import PlanError, SchemaError
 from core.moments import FloatArray, MomentFrame, MomentRequest, Scale
 from core.pace.release import Means, RowCount
 from core.protocols import MomentGrant
+from core.provenance import Relation
 from core.schema import Schema
 
 #: Share of the budget for private means.
@@ -97,21 +99,34 @@ def checked_widths(schema: Schema, half_widths: Mapping[str, float] | None) -> d
     return widths
 
 
-def measure_rows(grant: MomentGrant, rho: Fraction, expected_rows: int | None) -> RowCount:
-    """The row count: noisy for ``rho``, or exact and free where it is public.
+def count_frame(schema: Schema) -> MomentFrame:
+    """What is counted: rows that miss none of the columns."""
+    return MomentFrame(MomentFrame.from_bounds(schema, schema.names).scales, complete=True)
+
+
+def count_is_public(schema: Schema, relation: Relation) -> bool:
+    """Whether the number of such rows is: by relation and declarations, never by the rows."""
+    return relation is Relation.REPLACE_ONE and not count_frame(schema).may_miss(schema)
+
+
+def measure_rows(
+    grant: MomentGrant, schema: Schema, rho: Fraction, expected_rows: int | None
+) -> RowCount:
+    """The number of complete rows: noisy for ``rho``, or exact and free where it is public.
 
     A noisy count is averaged with the publicly expected one, taken to be half of itself off, so
     that noise beyond all reason gives way to it; at least 1 in any case.
     """
-    answer = grant.row_count(rho)
-    noisy = int(answer.values)
-    if answer.sigma == 0:
+    answer = grant.moments(MomentRequest(count_frame(schema), ((),)), rho)
+    noisy = round(float(answer.values[0]))
+    if answer.unit_sigma == 0:
         return RowCount(float(max(noisy, 1)), None, 0.0, answer.rho)
+    sigma = float(answer.sigmas[0])
     value = float(noisy)
     if expected_rows:
-        trust, doubt = answer.sigma**-2, (expected_rows / 2) ** -2
+        trust, doubt = sigma**-2, (expected_rows / 2) ** -2
         value = (trust * noisy + doubt * expected_rows) / (trust + doubt)
-    return RowCount(max(value, 1.0), noisy, answer.sigma, answer.rho)
+    return RowCount(max(value, 1.0), noisy, sigma, answer.rho)
 
 
 def public_means(schema: Schema, means: Mapping[str, float]) -> Means:
@@ -123,7 +138,7 @@ def public_means(schema: Schema, means: Mapping[str, float]) -> Means:
 
 def measure_means(grant: MomentGrant, schema: Schema, rows: RowCount, rho: Fraction) -> Means:
     """Noisy means of all columns about the middle of their bounds, cut to the bounds."""
-    frame = MomentFrame.from_bounds(schema, schema.names)
+    frame = replace(MomentFrame.from_bounds(schema, schema.names), whole_rows=True)
     answer = grant.moments(MomentRequest(frame, tuple((name,) for name in frame.columns)), rho)
     centres = np.array([scale.centre for _, scale in frame.scales])
     widths = np.array([scale.half_width for _, scale in frame.scales])

@@ -13,6 +13,7 @@ from core.moments import EntryReference, FloatArray, IntArray, MomentFrame, Mome
 from core.pace.frames import (
     COUNT_SHARE,
     MEAN_SHARE,
+    count_is_public,
     measure_means,
     measure_rows,
     public_means,
@@ -21,7 +22,6 @@ from core.pace.frames import (
 from core.pace.measurements import Measurements
 from core.pace.release import Clip, CovarianceRelease, Draw, Means, Round, RowCount
 from core.protocols import MomentGrant, Progress
-from core.provenance import Relation
 from core.schema import Schema
 
 
@@ -86,10 +86,9 @@ class PaidRun:
         """Measure the row count and the means, as far as they are private."""
         rho = self.grant.rho
         self._widths = dict(widths)
-        counted = self.relation is Relation.ADD_REMOVE
-        self._rows = measure_rows(
-            self.grant, rho * COUNT_SHARE if counted else Fraction(0), self.expected_rows
-        )
+        public_count = count_is_public(self.schema, self.relation)
+        share = Fraction(0) if public_count else COUNT_SHARE
+        self._rows = measure_rows(self.grant, self.schema, rho * share, self.expected_rows)
         if public is None:
             self._means = measure_means(self.grant, self.schema, self._rows, rho * mean_share)
         else:
@@ -105,7 +104,7 @@ class PaidRun:
     @cached_property
     def box(self) -> MomentFrame:
         """The frame without a row clip."""
-        return MomentFrame(self.scales)
+        return MomentFrame(self.scales, whole_rows=True)
 
     def frame(self, clip_squared: Fraction | None) -> MomentFrame:
         """The frame with a row clip; one that clips nothing is left out."""

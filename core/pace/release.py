@@ -30,9 +30,8 @@ METHODS = (
 )
 #: What blank values count as, in every moment.
 BLANKS = (
-    "A missing value counts as its column's declared constant where one is declared. Otherwise it "
-    "counts as the middle of the bounds in a noisy mean, and as the centre in a second moment, to "
-    "which it then adds nothing."
+    "Rows that miss one of these columns (without a declared constant) are left out, and the "
+    "number of rows is that of the others."
 )
 
 
@@ -281,7 +280,7 @@ class CovarianceRelease:
     @property
     def frame(self) -> MomentFrame:
         """Centres and half-widths, without a row clip."""
-        return MomentFrame(self.scales)
+        return MomentFrame(self.scales, whole_rows=True)
 
     @property
     def estimand(self) -> str:

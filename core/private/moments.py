@@ -3,7 +3,8 @@
 Every factor is clipped to [-1, 1] and cut to a power-of-two grid *towards zero*, so that no
 rounding can push a row over its bound; the row clip is enforced on the integers.  A missing value
 counts as the column's declared constant if it has one (the coded table holds it then), else as the
-centre: it contributes zero.  Sums stay below 2**53, so float64 products accumulate them exactly.
+centre: it contributes zero, and in a frame of whole rows its row does.  Sums stay below 2**53, so
+float64 products accumulate them exactly.
 """
 
 from __future__ import annotations
@@ -93,11 +94,15 @@ def grid_rows(numbers: Numbers, frame: MomentFrame, grid: int) -> Iterator[Float
     step = max(CHUNK_NUMBERS // len(frame.columns), 1)
     for start in range(0, rows, step):
         units = np.empty((min(step, rows - start), len(frame.columns)))
+        lacking = np.zeros(len(units), dtype=np.bool_)
         for index, (name, scale) in enumerate(frame.scales):
             # An overflow is a value far outside, which the clip brings back.
             with np.errstate(over="ignore"):
                 scaled = (numbers[name][start : start + step] - scale.centre) / scale.half_width
             units[:, index] = to_grid(scaled, grid)
+            lacking |= np.isnan(numbers[name][start : start + step])
+        if frame.whole_rows:
+            units[lacking] = 0.0
         if frame.clip_squared is not None:
             clip_rows(units, grid, frame.clip_squared)
         yield units

@@ -10,9 +10,9 @@ so that (h / w) S is a release of the sum of u + a, with noise that is independe
 noise.  Neither the noisy row count nor anything that was done to m enters: a is a released number.
 This is the ``offset`` of a :class:`core.pumba.gram.GramVariable`.
 
-What is approximate: values further than w from m are cut there in the products only, and blanks
-count as c in the sums and as m in the products.  Both add to the sums what nobody measured; a
-slope or correlation feels the product of two such shifts.  Caveats say so where it can matter.
+What is approximate: values further than w from m are cut there in the products only, which adds
+to the sums what nobody measured; a slope or correlation feels the product of two such shifts.  A
+caveat says so where it can matter.
 
 Entries that were measured on rows shrunk to a norm are used only where a block has not been
 measured without.  That is said, not refused: the clip's score sets the norm that is cut off
@@ -56,11 +56,6 @@ SHRUNK = (
     "measured: the sums are over shrunk rows. The norm was chosen so that shrinking costs less "
     "than the noise it saves, but the intervals do not know of it. The methods “ssp”, “ssp_tight” "
     "and “pace” measure rows as they are."
-)
-BLANKS = (
-    "Blanks cannot be told from values here: in products they count as the released mean, in sums "
-    "as the middle of the declared bounds. With many of them slopes and correlations lean towards "
-    "0, and the intercept towards that middle."
 )
 
 
@@ -282,11 +277,6 @@ class MeasuredEntries:
                 f"case that moves a variance by {min(worst, 1.0):.0%}; if few values lie that far "
                 "out, by nothing."
             )
-        frame = MomentFrame(
-            tuple((name, dict(release.scales)[name]) for name in columns), complete=True
-        )
-        if frame.may_miss(release.schema):
-            found.append(BLANKS)
         return tuple(found)
 
     def _cut_share(self, place: int, measured: _Releases) -> float:

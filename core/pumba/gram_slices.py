@@ -135,6 +135,18 @@ def _inner(vector: tuple[IntArray, FloatArray], product: FloatArray) -> FloatArr
     return result
 
 
+def _root(matrices: FloatArray) -> FloatArray:
+    """L with L L' = P for (K, d, d); a P that rounding left barely indefinite loses that part.
+
+    What the slice then allows too much is refused when the step is taken.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
 @dataclass(frozen=True, eq=False)
 class _GeneralDirection:
     """E of any rank."""
@@ -143,7 +155,7 @@ class _GeneralDirection:
 
     def at(self, inverse: FloatArray) -> _GeneralSlice:
         """Extreme eigenvalues of P E, as those of L'E L with P = L L'."""
-        factor = np.linalg.cholesky(np.moveaxis(inverse, 2, 0))
+        factor = _root(np.moveaxis(inverse, 2, 0))
         values = np.linalg.eigvalsh(np.swapaxes(factor, 1, 2) @ self.matrix @ factor)
         with np.errstate(divide="ignore"):
             low = -1.0 / np.maximum(values[:, -1], 0.0)

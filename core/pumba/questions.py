@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from core.errors import EstimationError
 from core.protocols import Progress
 from core.pumba.analyses import (
     Analysis,
@@ -90,15 +89,6 @@ def posteriors_of(
         A cancelled release lacks what the question needs, or the settings do not fit it.
     """
     return tuple(posterior(one, settings, progress) for one in analyses_of(release))
-
-
-def answerable(release: StatisticsRelease) -> bool:
-    """Whether a release, cancelled or not, holds what its question needs."""
-    try:
-        problems(release)
-    except EstimationError:
-        return False
-    return True
 
 
 def analysis_of_tree_table(found: TreeTable, schema: Schema) -> TableAnalysis:

@@ -325,6 +325,13 @@ def test_units_of_several_rows_are_priced_and_flagged_in_every_part(unit):
 
 def test_an_exact_row_count_is_fine_where_it_is_public():
     made = simulate(whole(relation=Relation.REPLACE_ONE), 2)
+    # Rows may miss a column by these declarations: then their number is protected here too.
+    assert not made.releases.covariance.rows.public
+    assert verify(made.bundle).warnings == ()
+    full = replace(SCHEMA["experience_years"], missing=Missing.CONSTANT, missing_constant=0.0)
+    other = replace(SCHEMA["interview_score"], missing=Missing.CONSTANT, missing_constant=0.0)
+    columns = {column.name: column for column in (*SCHEMA.columns, full, other)}
+    made = simulate(whole(relation=Relation.REPLACE_ONE, schema=Schema(tuple(columns.values()))), 2)
     assert made.releases.covariance.rows.public
     assert verify(made.bundle).warnings == ()
 

@@ -29,7 +29,9 @@ def correlated(rows, columns, seed, *, scale=0.3):
 
 
 def coded(values):
-    return numeric(dict(zip(names_of(values.shape[1]), values.T, strict=True)))
+    """Columns that cannot miss by declaration, unless a value does."""
+    named = dict(zip(names_of(values.shape[1]), values.T, strict=True))
+    return numeric(named, blanks=bool(np.isnan(values).any()))
 
 
 def zero_means(columns):

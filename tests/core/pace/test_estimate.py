@@ -83,7 +83,7 @@ def test_public_half_widths_scale_and_clip():
 
 
 def test_values_beyond_the_bounds_count_as_the_bounds():
-    """A value of 10⁹ or of infinity moves the matrix as the bound does; blanks add nothing."""
+    """A value of 10⁹ or of infinity moves the matrix as the bound does; a blank row is left out."""
     values = np.column_stack([np.linspace(-1, 1, 100), np.linspace(-1, 1, 100)])
     seen = {}
     for name, last in {"bound": 1.0, "large": 1e9, "infinite": np.inf, "blank": np.nan}.items():
@@ -92,9 +92,24 @@ def test_values_beyond_the_bounds_count_as_the_bounds():
         seen[name] = estimate(released(table, "1000000", method="ssp_tight")).covariance
     np.testing.assert_allclose(seen["large"], seen["bound"], atol=1e-3)
     np.testing.assert_allclose(seen["infinite"], seen["bound"], atol=1e-3)
-    # x² and xy of the blank row are gone, y² stays.
-    change = (seen["bound"] - seen["blank"]) * 100
-    np.testing.assert_allclose(change, [[1, 1], [1, 0]], atol=0.05)
+    np.testing.assert_allclose(seen["blank"], moments(values[:-1]), atol=1e-3)
+
+
+@pytest.mark.parametrize("relation", BOTH)
+def test_blanks_bend_no_correlation(relation):
+    """Blanks in columns whose mean lies far from the middle of the bounds leave no trace."""
+    generator = np.random.default_rng(4)
+    values = 0.05 * generator.normal(size=(4000, 3)) - 0.8
+    values[:, 2] = values[:, 0] + 0.02 * generator.normal(size=4000)
+    blank = generator.random((4000, 3)) < [0.3, 0.3, 0.0]
+    values[blank] = np.nan
+    whole = values[~blank.any(axis=1)]
+    found = estimate(
+        released(values, "1000", method="ssp_tight", means="private", relation=relation)
+    )
+    truth = np.corrcoef(whole.T)
+    np.testing.assert_allclose(found.correlation, truth, atol=0.03)
+    assert abs(found.rows - len(whole)) < 10
 
 
 # -- with any noise ------------------------------------------------------------------------

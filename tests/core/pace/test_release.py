@@ -104,7 +104,7 @@ def test_a_pickle_is_refused():
 def test_the_estimand_is_said_in_words():
     private = example().estimand
     assert "released noisy means" in private
-    assert "missing value" in private
+    assert "are left out" in private
     public = released(correlated(120, 4, 1), "1/2").estimand
     assert "declared means" in public
     clipped = released(correlated(3000, 30, 1), "1/2", method="ssp_clip_sure")

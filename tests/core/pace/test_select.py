@@ -13,7 +13,6 @@ from core.pace import paid, rounds
 from core.pace.estimate import estimate
 from core.pace.release import METHODS, CovarianceRelease
 from core.pace.select import release_covariance
-from core.private import grant as grant_module
 from core.private import moments as moments_module
 from core.private import sensitivity
 from core.private.noise import OpenDPNoise
@@ -345,19 +344,6 @@ def test_wrong_columns_cost_nothing(columns, words):
     grant = make_grant(table, SeededNoise(0))
     with pytest.raises(SchemaError, match=words):
         release_covariance(grant, scripts.SCHEMA, columns)
-    assert grant.debited == 0
-
-
-def test_a_private_count_is_needed_where_units_have_several_rows():
-    grant = make_grant(
-        scripts.table_of([]),
-        SeededNoise(0),
-        relation=REPLACE,
-        unit=Unit(2),
-        kind=grant_module.Grant,
-    )
-    with pytest.raises(BudgetError, match="private"):
-        release_covariance(grant, scripts.SCHEMA, COLUMNS)
     assert grant.debited == 0
 
 

@@ -40,13 +40,18 @@ def random_coded(sizes: Mapping[str, int], rows: int, seed: int) -> CodedTable:
     return coded(sizes, {name: generator.integers(0, size, rows) for name, size in sizes.items()})
 
 
-def numeric(values: Mapping[str, Sequence[float]], *, bound: float = 1.0) -> CodedTable:
-    """A table of real columns within ±bound, two bins each; NaN is missing.
+def numeric(
+    values: Mapping[str, Sequence[float]], *, bound: float = 1.0, blanks: bool = True
+) -> CodedTable:
+    """A table of real columns within ±bound, two bins each; NaN is missing, if there are blanks.
 
     The numbers go in as they are, also beyond the bounds: moments must clip for themselves.
     """
+    filled = {} if blanks else {"missing": Missing.CONSTANT, "missing_constant": 0.0}
     schema = Schema(
-        tuple(Column(name, Kind.REAL, lower=-bound, upper=bound, bins=2) for name in values)
+        tuple(
+            Column(name, Kind.REAL, lower=-bound, upper=bound, bins=2, **filled) for name in values
+        )
     )
     arrays = {name: np.asarray(column, dtype=np.float64) for name, column in values.items()}
     codes = {

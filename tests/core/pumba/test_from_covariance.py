@@ -14,7 +14,6 @@ from core.pace.regression import regression
 from core.pace.release import Clip
 from core.pace.select import release_covariance
 from core.pumba.from_covariance import (
-    BLANKS,
     MOST_COLUMNS,
     PUBLIC_MEANS,
     MeasuredEntries,
@@ -23,7 +22,7 @@ from core.pumba.gram import draw_grams
 from core.pumba.gram_variable import GramVariable
 from core.pumba.posterior import posterior
 from core.pumba.settings import Settings
-from core.schema import Column, Kind, Missing, Schema
+from core.schema import Column, Kind, Schema
 from core.simulation import simulated_vault
 from core.statistics import Family, NoisyStatistic
 from tests.core.pace.tables import ADD, BOTH, REPLACE, correlated, names_of, released
@@ -267,7 +266,6 @@ def test_cutting_is_said_where_it_can_matter():
     wide = MeasuredEntries(private(values, "1", half_widths=dict.fromkeys(NAMES, 2.0)))
     assert any("cut" in words for words in narrow.correlations(NAMES).caveats)
     assert not any("cut" in words for words in wide.correlations(NAMES).caveats)
-    assert BLANKS in wide.correlations(NAMES).caveats
 
 
 def table_of(columns, values):
@@ -281,23 +279,6 @@ def table_of(columns, values):
         Fraction(1), "covariance", "request-1"
     )
     return release_covariance(grant, table.schema, table.schema.names, method="ssp")
-
-
-def test_columns_that_cannot_miss_have_no_caveat_of_blanks():
-    columns = tuple(
-        Column(
-            name,
-            Kind.REAL,
-            lower=-1,
-            upper=1,
-            bins=2,
-            missing=Missing.CONSTANT,
-            missing_constant=0.0,
-        )
-        for name in ("a", "b")
-    )
-    release = table_of(columns, rows_of(400, 7)[:, :2])
-    assert BLANKS not in MeasuredEntries(release).correlations(("a", "b")).caveats
 
 
 def test_a_column_of_one_declared_value_is_refused():
