@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from core.documents import csv_table
 from core.outcome import Releases
 from core.pace.derived import partial_correlations
@@ -15,8 +17,8 @@ COVARIANCE_FILES = {
     "entries. May be published.",
     "correlation.csv": "The same as correlations. May be published.",
     "precision.csv": "Its inverse; zero where no entry was measured. May be published.",
-    "standard-errors.csv": "Standard errors of the covariances, privacy noise only. May be "
-    "published.",
+    "standard-errors.csv": "Standard errors of the covariances, privacy noise only; empty where an "
+    "entry was never measured. May be published.",
     "partial-correlations.csv": "Partial correlations of measured pairs with 95 % intervals, for "
     "the privacy noise alone (privacy) and with sampling (total). May be published.",
     "covariance-measurements.csv": "Noisy sums as measured, round by round. May be published.",
@@ -51,10 +53,11 @@ def covariance_files(release: CovarianceRelease, found: Estimate) -> dict[str, b
         ("covariance.csv", found.covariance),
         ("correlation.csv", found.correlation),
         ("precision.csv", found.precision),
-        ("standard-errors.csv", found.standard_errors),
+        # What the matrix takes for granted where nothing was measured has no error to state.
+        ("standard-errors.csv", np.where(found.measured, found.standard_errors, np.nan)),
     ):
         rows = [
-            (column, *(float(value) for value in row))
+            (column, *(None if np.isnan(value) else float(value) for value in row))
             for column, row in zip(found.columns, matrix, strict=True)
         ]
         files[name] = csv_table(header, rows)

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BudgetError
+from core.errors import BudgetError, SchemaError
 from core.moments import SUMMAND_BITS, Indicator, MomentFrame, MomentRequest, Scale
-from core.private import feature_sensitivity
+from core.private import feature_sensitivity, sensitivity
 from core.private.feature_sensitivity import families, feature_sums, moments_sensitivity
+from core.private.moments import exact_moments
 from core.releases import Relation
 from core.schema import Column, Kind, Schema
 
@@ -249,3 +250,34 @@ def test_families_are_sums_that_differ_in_their_cells_alone():
         (("a",), [], 1),
         ((), ["J"], 1),
     ]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("clip", [None, Fraction(3, 2)])
+def test_rows_of_zeros_change_no_more_than_others(columns, relation, clip):
+    """A row that misses a number counts as zeros: the triangle's sensitivity covers it."""
+    names = [f"x{index}" for index in range(columns)]
+    frame = MomentFrame(
+        tuple((name, Scale(0.0, 1.0)) for name in names), clip_squared=clip, whole_rows=True
+    )
+    request = MomentRequest.triangle(frame)
+    values = (-1.0, -0.6, 0.0, 1.0, np.nan)
+    sums = []
+    for row in itertools.product(values, repeat=columns):
+        numbers = {name: np.array([value]) for name, value in zip(names, row, strict=True)}
+        found = exact_moments(numbers, request) / request.grid**2
+        assert not np.isnan(row).any() or not found.any()
+        sums.append(found)
+    bound = float(
+        sensitivity.moment_vector(request.monomials, relation, clip_squared=frame.clip_squared)
+    )
+    others = [np.zeros(len(sums[0]))] if relation is Relation.ADD_REMOVE else sums
+    worst = max(float(((one - other) ** 2).sum()) for one in sums for other in others)
+    assert worst <= bound + 1e-9
+    assert worst > 0.3 * bound
+
+
+def test_whole_rows_are_asked_of_numbers_alone():
+    with pytest.raises(SchemaError, match="numbers alone"):
+        MomentFrame((("x", Scale(0.0, 1.0)),), None, (("y", Indicator("y", 0)),), whole_rows=True)
