@@ -8,6 +8,9 @@ import sys
 BENCHMARKS = {
     "privci-trees": "noise-free tree scores on the papers' tables (needs --data)",
     "engines": "error of the exact and entropic engines by budget (needs --data)",
+    "pace": "errors of the covariance methods by table and budget (all of it needs --data)",
+    "pace-speed": "time of an adaptive covariance release, and of one completion",
+    "pumba": "coverage and speed of posteriors from noisy statistics (areal part needs --data)",
     "screenshots": "every page, light, dark and narrow, into docs/screenshots",
     "speed": "time, memory and error against the MST recipe on mbi (needs --data)",
 }

@@ -85,9 +85,14 @@ def test_an_own_table_from_upload_to_synthetic_rows(visitor: house.Visitor, tmp_
         box.click()
         page.get_by_role("option", name=kind, exact=True).click()
         settle(page)
-    page.get_by_label("Categories of sex").fill("f | m")
-    page.get_by_label("Categories of grade").fill("A | B | C")
-    page.get_by_label("Lowest value of age").fill("18")
+    for label, text in (
+        ("Categories of sex", "f | m"),
+        ("Categories of grade", "A | B | C"),
+        ("Lowest value of age", "18"),
+    ):
+        page.get_by_label(label).fill(text)
+        page.keyboard.press("Tab")
+        settle(page)
     page.get_by_label("Highest value of age").fill("12o")
     # straight on, with the cursor still in the field
     page.get_by_role("textbox", name="Name these people").fill("browser staff")
