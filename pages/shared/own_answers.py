@@ -52,20 +52,7 @@ def _running(project: Project) -> bool:
         )
         return True
     widgets.job_ended(job)
-    row = house.spend(mine[-1].request_id)
-    if row is not None and row.state is house.SpendState.NO_RESULT:
-        st.error(
-            f"ρ = {format_rho(row.rho)} was spent and there is no result"
-            f"{': ' + plain(row.message) if row.message else ''}. The ledger keeps the charge. "
-            "Earlier releases are unharmed.",
-            title="Spent, no result",
-        )
-    elif row is not None and row.state is house.SpendState.CHARGED and job is None:
-        st.warning(
-            "Another server process is measuring this. Reload this page in a moment; nothing is "
-            "charged twice.",
-            icon=":material/hourglass:",
-        )
+    widgets.paid_state(mine[-1], job, "tick “spend another” beside the question")
     return False
 
 

@@ -220,3 +220,26 @@ def job_ended(job: Job | None) -> None:
         st.warning(plain(job.message), title="Cancelled", icon=":material/stop_circle:")
     else:
         st.error(plain(job.message), title="This did not work", icon=":material/error:")
+
+
+def paid_state(run: Run, job: Job | None, retry: str) -> None:
+    """What became of a charge that has no release: spent without a result, or under way elsewhere.
+
+    ``retry`` says how to try again, as part of a sentence.
+    """
+    row = house.spend(run.request_id)
+    if row is None:
+        return
+    if row.state is house.SpendState.NO_RESULT:
+        st.error(
+            f"ρ = {format_rho(row.rho)} was spent and there is no result"
+            f"{': ' + plain(row.message) if row.message else ''}. The ledger keeps the charge. "
+            f"Earlier releases are unharmed; to try again, {retry}.",
+            title="Spent, no result",
+        )
+    elif row.state is house.SpendState.CHARGED and job is None:
+        st.warning(
+            "Another server process is measuring this release. Reload this page in a moment; "
+            "nothing is charged twice.",
+            icon=":material/hourglass:",
+        )

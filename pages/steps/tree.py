@@ -71,20 +71,7 @@ if job is not None and roles is not None and (job.active or project.watching == 
 
 widgets.job_ended(job)
 if run is not None:
-    row = house.spend(run.request_id)
-    if row is not None and row.state is house.SpendState.NO_RESULT:
-        st.error(
-            f"ρ = {format_rho(row.rho)} was spent and there is no result"
-            f"{': ' + plain(row.message) if row.message else ''}. The ledger keeps the charge. "
-            "Earlier releases are unharmed; to try again, tick “spend again” below.",
-            title="Spent, no result",
-        )
-    elif row is not None and row.state is house.SpendState.CHARGED and job is None:
-        st.warning(
-            "Another server process is measuring this release. Reload this page in a moment; "
-            "nothing is charged twice.",
-            icon=":material/hourglass:",
-        )
+    widgets.paid_state(run, job, "tick “spend again” below")
 
 # -- the button ------------------------------------------------------------------------------
 current = None
