@@ -114,6 +114,7 @@ def interval_figure(found: Posterior, theme: str) -> go.Figure:
         "ticktext": names,
         "autorange": "reversed",
         "showgrid": False,
+        "zeroline": False,
     }
     return figure(traces, theme, 90 + 44 * len(rows), x={}, y=axis)
 
