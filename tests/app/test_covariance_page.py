@@ -427,11 +427,15 @@ def test_downloads_parse_and_agree(app: AppTest) -> None:
         ("covariance.csv", fitted.covariance),
         ("correlation.csv", fitted.correlation),
         ("precision.csv", fitted.precision),
-        ("standard-errors.csv", fitted.standard_errors),
+        # empty where nothing was measured
+        (
+            "standard-errors.csv",
+            np.where(fitted.measured, fitted.standard_errors, np.nan),
+        ),
     ):
         head, *lines = texts[name]
         assert tuple(head[1:]) == fitted.columns
-        found = np.array([[float(cell) for cell in line[1:]] for line in lines])
+        found = np.array([[float(cell or "nan") for cell in line[1:]] for line in lines])
         np.testing.assert_allclose(found, matrix, rtol=1e-10)
     head, *lines = texts["partial-correlations.csv"]
     assert {"privacy_low", "privacy_high", "total_low", "total_high"} <= set(head)
