@@ -67,7 +67,7 @@ def draw(
         traces,
         theme,
         HEIGHT,
-        x={"visible": False, "range": _range(xs, 0.12)},
+        x={"visible": False, "range": _range(xs, 0.2)},
         y={"visible": False, "range": _range(ys, 0.1)},
         showlegend=False,
         hovermode="closest",

@@ -115,5 +115,5 @@ if project.draft:
 
 st.caption(
     "The order of work is the order of the menu: Data, Roles, Budget, Tree, Synthetic, Release. "
-    "Only one button spends budget, on Tree, and it says so."
+    "Buttons that spend budget say so and name the price: on Tree, Posterior and Covariance."
 )

@@ -1,4 +1,4 @@
-"""Tree: the one page that spends budget; then the tree as it grew, as often as you like."""
+"""Tree: the release that is paid for; then the tree as it grew, as often as you like."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ project = state.current()
 widgets.head(
     "Tree",
     "Release the dependency tree. Edges are chosen one by one, noisily, among those that the rule "
-    "still allows. **This is the only page that spends budget.**",
+    "still allows. **Only the release button spends budget.**",
     project,
 )
 if project.best_run() is None:
