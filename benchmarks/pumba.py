@@ -1,8 +1,8 @@
 """Coverage and speed of PUMBA against what else there is, by part.
 
-``python -m benchmarks pumba --data DIR [--quick] [--part NAME …] [--write]``.  Seeds are preset.
-Figures of each part are stored as they are found (``--store``, by default ``out/pumba``); a part
-that is not run is reported from there, so a long run can be taken in pieces.
+``python -m benchmarks pumba --data DIR [--quick] [--part NAME …] [--resume] [--write]``.  Seeds
+are preset.  Figures of each part are stored as they are found (``--store``, by default
+``out/pumba``); a part that is not run is reported from there, so a long run can be taken in pieces.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def main(argv: list[str]) -> int:
     store: Path = options.store / ("quick" if options.quick else "full")
     store.mkdir(parents=True, exist_ok=True)
     wanted = options.part or [name for name in PARTS if options.data or name not in NEEDS_DATA]
+    if options.resume:
+        wanted = [name for name in wanted if not (store / f"{name}.json").is_file()]
     with one_thread(), processes(options.workers) as pool:
         settings = Settings(options.quick, pool, options.data)
         for name in wanted:
@@ -69,6 +71,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="directory of county.csv, for the part areal")
     parser.add_argument("--quick", action="store_true", help="few data sets: a look, not a result")
     parser.add_argument("--part", action="append", choices=list(PARTS), help="only this (repeat)")
+    parser.add_argument("--resume", action="store_true", help="leave out parts that are stored")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--store", type=Path, default=ROOT / "out" / "pumba", help="for figures")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/pumba.md")

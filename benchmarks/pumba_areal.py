@@ -252,7 +252,7 @@ def _simulated(settings: Settings) -> list[dict[str, Any]]:
         for ratio in RATIOS:
             found = replicate(
                 partial(simulated_block, ratio, areas),
-                settings.sets(400, 20),
+                settings.sets(1000, 20),
                 seed_of("areas", str(areas), str(ratio)),
                 settings.pool,
                 size=10,
@@ -328,7 +328,14 @@ def lines(figures: dict[str, Any]) -> list[str]:
 
 
 def _regime(figures: dict[str, Any]) -> str:
-    """Up to which noise ratio imputation did no harm, and from which on it did."""
+    """What the census budget does, and up to which noise ratio imputation did no harm."""
+    census = [group["points"][0] for group in figures["counties"]]
+    wrong = max(
+        point["fixed"][name][key]
+        for point in census
+        for name in METHODS
+        for key in ("false_positive", "wrong_sign", "missed")
+    )
     points = [
         (max(point["ratio"]), min(point["resampled"]["imputed"]["coverage"]))
         for group in figures["counties"]
@@ -339,17 +346,26 @@ def _regime(figures: dict[str, Any]) -> str:
     ]
     failed = min((ratio for ratio, covered in points if covered < HARMED), default=math.inf)
     sound = max((ratio for ratio, _ in points if ratio < failed), default=0.0)
-    text = (
-        "**Where imputing every area's counts (the published analysis of this kind) is sound.** In "
-        f"the designs below it covers at least {HARMED:g} for every slope up to a noise ratio of "
-        f"{sound:.2f}"
-    )
-    if math.isinf(failed):
-        return f"{text}, the largest there is."
+    again = {
+        name: max(
+            point["fixed"][name]["false_positive"]
+            for group in figures["counties"]
+            for point in group["points"]
+            if not math.isnan(point["fixed"][name]["false_positive"])
+        )
+        for name in ("naive", "imputed")
+    }
     return (
-        f"{text}, and less from {failed:.2f} on. There naive least squares is as good or better: "
-        "imputation adds the noise once more. Beyond it only the corrected sums keep their level, "
-        "as long as they can be solved at all."
+        "**Where the published claim holds.** The claim is that naive least squares finds effects "
+        "that are not there, and that imputing every area's counts does not. With these counties "
+        f"and the census budget there is nothing to mend: at most {wrong:.1%} of any method's "
+        "findings differ from the noise-free fit's, the naive ones included. With less budget the "
+        f"naive fit does find effects that are not there (in up to {again['naive']:.1%} of "
+        f"releases) and imputation hardly ever (up to {again['imputed']:.1%}), but at the price of "
+        "slopes drawn towards 0: noise is added once more. In the designs below imputation covers "
+        f"at least {HARMED:g} for every slope up to a noise ratio of {sound:.2f}, and first fails "
+        f"to at {failed:.2f}; from there on it covers less than the naive fit. The corrected sums "
+        "keep their level throughout, where they can be solved at all."
     )
 
 

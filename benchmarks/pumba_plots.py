@@ -23,14 +23,21 @@ LOOKS = (
     ("#E69F00", "v"),
     ("#56B4E9", "P"),
 )
+#: Text stays text, so that pictures are small and can be read out.
+STYLE = {
+    "svg.hashsalt": "pumba",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 Picture = tuple[str, str]
 
 
 @contextmanager
 def _picture(path: Path, columns: int, *, width: float, height: float) -> Iterator[list[Axes]]:
     """A row of axes, saved without dates and with stable identifiers."""
-    with mpl.rc_context({"svg.hashsalt": "pumba", "font.size": 9, "axes.spines.top": False,
-                         "axes.spines.right": False}):  # fmt: skip
+    with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(
             1, columns, figsize=(width, height), layout="constrained", squeeze=False
         )
