@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8501
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+TOOLS  := $(VENV)/tools
+LOCKING = --universal --python-version 3.11 --generate-hashes --no-header --quiet
 JOBS   ?= 2
 QUIET  := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: start test check setup setup-dev screenshots clean
+.PHONY: start test check setup setup-dev screenshots clean lock audit sbom licences image-check
 
 start: $(VENV)/.installed
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
@@ -29,16 +32,51 @@ setup-dev: $(VENV)/.installed-dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: requirements.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+# Everything comes from the lock files: the versions that were tested, each file by its hash.
+$(VENV)/.installed: requirements.lock | $(VENV)/bin/python
+	$(INSTALL) -r requirements.lock
 	touch $@
 
-$(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+$(VENV)/.installed-dev: requirements-dev.lock | $(VENV)/bin/python
+	$(INSTALL) -r requirements-dev.lock
 	touch $@ $(VENV)/.installed
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks screenshots
+
+# -- what we depend on ---------------------------------------------------------------------------
+
+$(TOOLS)/.installed: requirements-tools.txt | $(VENV)/bin/python
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-tools.txt
+	touch $@
+
+# After any change of a requirements file: choose versions and note their hashes.  Versions that
+# still fit are kept; `make lock UPGRADE=--upgrade` takes the newest.
+lock: $(TOOLS)/.installed
+	$(TOOLS)/bin/uv pip compile $(LOCKING) $(UPGRADE) requirements-server.txt -o requirements.lock
+	$(TOOLS)/bin/uv pip compile $(LOCKING) $(UPGRADE) --constraint requirements.lock \
+		requirements-dev.txt -o requirements-dev.lock
+
+# Known vulnerabilities of what the server runs on; asks a public service, so it needs the network.
+# A package about which the service could not be asked fails the audit: silence is no clean bill.
+audit: $(TOOLS)/.installed
+	$(TOOLS)/bin/pip-audit --strict --requirement requirements.lock --require-hashes --disable-pip \
+		--desc off --progress-spinner off
+
+# The software bill of materials (CycloneDX) of what the server runs on.
+sbom: $(TOOLS)/.installed
+	@mkdir -p out
+	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --output-format JSON \
+		--output-reproducible --output-file out/sbom.json
+	@echo out/sbom.json
+
+licences: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks licences --write
+
+# The image's own commands, carried out without a container engine; docs/deploy.md says how.
+image-check: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks image
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

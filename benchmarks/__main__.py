@@ -6,11 +6,17 @@ import importlib
 import sys
 
 BENCHMARKS = {
+    "privci": "the papers' experiments: fidelity, fairness, utility (demos without --data)",
     "privci-trees": "noise-free tree scores on the papers' tables (needs --data)",
     "engines": "error of the exact and entropic engines by budget (needs --data)",
+    "image": "the image's own commands without a container engine, from an empty environment",
+    "licences": "licences of everything the server runs on, into docs/licences.md",
+    "load": "twenty people at once, and wave after wave of them, on the real server",
     "pace": "errors of the covariance methods by table and budget (all of it needs --data)",
     "pace-speed": "time of an adaptive covariance release, and of one completion",
+    "privacy-audit": "attacks on every privacy claim, and on planted faults",
     "pumba": "coverage and speed of posteriors from noisy statistics (areal part needs --data)",
+    "scale": "counting 10 to 100 million rows, against pandas and DuckDB",
     "screenshots": "every page, light, dark and narrow, into docs/screenshots",
     "speed": "time, memory and error against the MST recipe on mbi (needs --data)",
 }

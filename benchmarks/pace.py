@@ -14,9 +14,9 @@ from pathlib import Path
 
 from benchmarks.pace_cells import Cell, Cells, geometric_mean, grid
 from benchmarks.pace_data import FILE_COLUMNS, SOURCES
+from benchmarks.report import FOLDER, Bar, bar_table
 
-ROOT = Path(__file__).resolve().parent.parent
-REPORT = ROOT / "docs" / "benchmarks" / "pace.md"
+REPORT = FOLDER / "pace.md"
 METHODS = ("ssp", "ssp_tight", "diagonal", "adaptive_cov", "ssp_clip_sure", "pace", "pace_auto")
 RHOS = ("1/10000", "1/1000", "1/100", "1/10", "1", "10")
 RELATIONS = ("replace_one", "add_remove")
@@ -138,8 +138,6 @@ def _options(argv: list[str]) -> argparse.Namespace:
 
 # -- words -----------------------------------------------------------------------------------
 
-Bar = tuple[str, str, bool]
-
 
 def bars_of(results: Results) -> list[Bar]:
     """(promise, found, met) under both relations."""
@@ -150,14 +148,14 @@ def bars_of(results: Results) -> list[Bar]:
                 if rho in results.rhos:
                     found = results.pace_ratio(relation, rho, metric)
                     words = f"{relation}: pace/ssp, {metric}, d >= 30, rho = {rho}: <= {limit}"
-                    bars.append((words, f"{found:.3f}", found <= limit))
+                    bars.append(Bar(words, f"{found:.3f}", found <= limit))
         for metric in METRICS:
             ratio = geometric_mean(results.over_best(relation, "pace_auto", metric))
             words = f"{relation}: pace_auto / best comparator, {metric}: <= {AUTO_BAR}"
-            bars.append((words, f"{ratio:.3f}", ratio <= AUTO_BAR))
+            bars.append(Bar(words, f"{ratio:.3f}", ratio <= AUTO_BAR))
             above = results.share_above_ssp(relation, "pace_auto", metric)
             words = f"{relation}: pace_auto above ssp, {metric}: <= {ABOVE_BAR:.0%} of cells"
-            bars.append((words, f"{above:.1%}", above <= ABOVE_BAR))
+            bars.append(Bar(words, f"{above:.1%}", above <= ABOVE_BAR))
     return bars
 
 
@@ -179,10 +177,7 @@ def report(
         "",
         "## Promises",
         "",
-        "| promise | found | met |",
-        "| --- | --- | --- |",
-        *(f"| {words} | {found} | {'yes' if met else 'NO'} |" for words, found, met in bars),
-        "",
+        *bar_table(bars),
     ]
     for relation in RELATIONS:
         lines += _methods(results, relation) + _pace_by_rho(results, relation)

@@ -6,8 +6,6 @@ grant with seeded noise; only the exact sums behind it are computed once a table
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import itertools
 import json
 import math
@@ -20,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.pace_data import Bank, Bench, CachedSource, coded_table, load
+from benchmarks.report import code_digest
 from core.pace.estimate import estimate
 from core.pace.select import release_covariance
 from core.releases import Relation
 
-ROOT = Path(__file__).resolve().parent.parent
 #: What an error depends on: a change here makes every stored cell stale.
 SOURCES = ("core/pace", "core/moments.py", "core/private/sensitivity.py", "benchmarks/pace_data.py")
 #: Read by pages only.
@@ -64,7 +62,7 @@ class Cells:
     """Outcomes by cell, in a file of JSON lines that is appended to."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.code = path, code_digest()
+        self.path, self.code = path, code_digest(SOURCES, UNRELATED)
         self.known: dict[Cell, Outcome] = {}
         if path.exists():
             for line in path.read_text().splitlines():
@@ -92,29 +90,6 @@ class Cells:
         """Median error over the first seeds."""
         every = [Cell(**{**asdict(cell), "seed": seed}) for seed in range(seeds)]
         return float(np.median([getattr(self.known[one], metric) for one in every]))
-
-
-def code_digest() -> str:
-    """Changes with the code of the methods, and not with its comments and layout."""
-    digest = hashlib.sha256()
-    for source in SOURCES:
-        path = ROOT / source
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            if file.name not in UNRELATED:
-                digest.update(ast.dump(_without_docstrings(ast.parse(file.read_text()))).encode())
-    return digest.hexdigest()[:16]
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                part
-                for part in body
-                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-            ]
-    return tree
 
 
 class Workshop:

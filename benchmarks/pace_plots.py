@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.pumba_plots import curves
+from benchmarks.plots import curves
 
 if TYPE_CHECKING:
     from benchmarks.pace import Results

@@ -8,21 +8,18 @@ run; then 6 to 260 columns; then one warm completion against cvxpy with Clarabel
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.pace_data import Bank, coded_table, gaussian_graph
+from benchmarks.report import FOLDER, bar_table, machine
 from core.pace.estimate import estimate
 from core.pace.maxent import complete
 from core.pace.measurements import Measurements
@@ -32,8 +29,7 @@ from core.private.noise import OpenDPNoise
 from core.private.source import InMemorySource
 from core.releases import Relation
 
-ROOT = Path(__file__).resolve().parent.parent
-REPORT = ROOT / "docs" / "benchmarks" / "pace-speed.md"
+REPORT = FOLDER / "pace-speed.md"
 COLUMNS, ROWS, RHO = 260, 20_000, Fraction(1)
 CURVE = (6, 13, 30, 61, 100, 160, 260)
 #: Everything but OpenDP's draws, in X'X; and warm completions in cvxpy's time.
@@ -218,7 +214,6 @@ def report(
     bars: list[tuple[str, str, bool]],
 ) -> str:
     """The whole page."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "opendp"))
     lines = [
         "# Speed of adaptive covariance",
         "",
@@ -228,13 +223,9 @@ def report(
         "in memory to the matrix. X'X is one product of the same numbers in the same run, the "
         "fastest of three. The first table has the best of three runs by everything but OpenDP's "
         "draws, the second one run each, after one to warm up. "
-        f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
-        f"{packages}.",
+        f"{machine('numpy', 'scipy', 'opendp')}.",
         "",
-        "| promise | found | met |",
-        "| --- | --- | --- |",
-        *(f"| {words} | {found} | {'yes' if met else 'NO'} |" for words, found, met in bars),
-        "",
+        *bar_table(bars),
         f"## {COLUMNS} columns",
         "",
         *_table(runs),

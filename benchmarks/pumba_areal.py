@@ -17,20 +17,19 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from benchmarks import pumba_plots
+from benchmarks import plots
 from benchmarks.pumba_harness import (
     LEVEL,
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.errors import EstimationError
 from core.pumba.areal import (
     ArealData,
@@ -449,7 +448,7 @@ def draw(figures: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
             for name, words in METHODS.items()
         }
     return [
-        pumba_plots.curves(
+        plots.curves(
             folder / "pumba-areal.svg",
             panels,
             across="ρ a county",

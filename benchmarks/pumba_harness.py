@@ -1,4 +1,4 @@
-"""What the parts of the PUMBA benchmark share: data sets in seeded blocks, coverage, bars, tables.
+"""What the parts of the PUMBA benchmark share: data sets in seeded blocks, and coverage.
 
 A part turns settings into figures (plain numbers, stored as JSON) and figures into Markdown, so
 that a report can be put together again without running anything.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
+
+from benchmarks.report import Bar
 
 FloatArray = NDArray[np.float64]
 
@@ -43,15 +45,6 @@ class Settings:
     def sets(self, full: int, quick: int) -> int:
         """Number of data sets of a design."""
         return quick if self.quick else full
-
-
-@dataclass(frozen=True)
-class Bar:
-    """What was promised, what was measured, and whether that is enough."""
-
-    promise: str
-    measured: str
-    met: bool
 
 
 @dataclass(frozen=True)
@@ -172,19 +165,3 @@ def rejected(intervals: FloatArray, value: float = 0.0) -> float:
 def share(value: float) -> str:
     """Three decimals, as tables of coverage are printed."""
     return "" if math.isnan(value) else f"{value:.3f}"
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table, and an empty line behind it."""
-    return [
-        f"| {' | '.join(head)} |",
-        "| --- " * len(head) + "|",
-        *(f"| {' | '.join(row)} |" for row in rows),
-        "",
-    ]
-
-
-def bar_table(bars: Sequence[Bar]) -> list[str]:
-    """Promise, measured, met."""
-    rows = [(bar.promise, bar.measured, "yes" if bar.met else "**NO**") for bar in bars]
-    return markdown(("bar", "measured", "met"), rows)

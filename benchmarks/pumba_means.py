@@ -20,17 +20,16 @@ from benchmarks.pumba_comparators import (
     plug_in,
 )
 from benchmarks.pumba_harness import (
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.pumba.means import BoundedMean, draw_sums, mean_posterior
 from core.statistics import Family, NoiseLaw, NoisyStatistic
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pumba_harness import (
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.pumba.gram import GramVariable, NoisyGram, draw_grams
 from core.pumba.regression import regression_posterior
 from core.statistics import Family, NoiseLaw, NoisyStatistic

@@ -10,22 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import pumba_plots
+from benchmarks import plots
 from benchmarks.pumba_augmentation import slopes_given
 from benchmarks.pumba_comparators import LineReleases, hybrid_bootstrap, slope_by_ols
 from benchmarks.pumba_harness import (
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     rejected,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.pumba.gram import GramVariable, NoisyGram, draw_grams
 from core.pumba.regression import regression_posterior
 from core.statistics import Family, NoiseLaw, NoisyStatistic
@@ -320,7 +319,7 @@ def draw(figures: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
         if design["key"] in titles
     }
     return [
-        pumba_plots.curves(
+        plots.curves(
             folder / "pumba-regression.svg",
             panels,
             across="rows n",

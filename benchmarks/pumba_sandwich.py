@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import pumba_plots
+from benchmarks import plots
 from benchmarks.pumba_harness import (
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.pumba.gram import GramVariable, NoisyGram, draw_grams
 from core.pumba.regression import regression_posterior
 from core.statistics import Family, NoiseLaw, NoisyStatistic
@@ -165,7 +164,7 @@ def draw(figures: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
         for name, label in METHODS.items()
     }
     return [
-        pumba_plots.curves(
+        plots.curves(
             folder / "pumba-sandwich.svg",
             {"errors that spread with (2x − 1)²": panel},
             across="rows n",

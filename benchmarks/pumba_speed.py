@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import pumba_multiple, pumba_plots, pumba_regression
+from benchmarks import plots, pumba_multiple, pumba_regression
 from benchmarks.pumba_augmentation import chain, interpreted_chain
 from benchmarks.pumba_comparators import effective_size
-from benchmarks.pumba_harness import Bar, FloatArray, Part, Settings, markdown, seed_of
+from benchmarks.pumba_harness import FloatArray, Part, Settings, seed_of
+from benchmarks.report import Bar, markdown
 from core.pumba.draws import Diagnostics
 from core.pumba.gram import Method, NoisyGram, draw_grams
 from core.pumba.regression import regression_posterior
@@ -211,7 +212,7 @@ def draw(figures: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
         for name, label in WAYS.items()
     }
     return [
-        pumba_plots.curves(
+        plots.curves(
             folder / "pumba-speed.svg",
             {"slope of a simple regression": panel},
             across="rows n",

@@ -11,17 +11,16 @@ import numpy as np
 
 from benchmarks.pumba_comparators import wald_difference, woolf
 from benchmarks.pumba_harness import (
-    Bar,
     FloatArray,
     Part,
     Settings,
     equal_tails,
-    markdown,
     replicate,
     score,
     seed_of,
     share,
 )
+from benchmarks.report import Bar, markdown
 from core.pumba.tables import NoisyTable, draw_counts, table_posterior
 from core.statistics import Family, NoiseLaw, NoisyStatistic
 

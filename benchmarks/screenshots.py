@@ -91,6 +91,18 @@ def _shoot(visitor: house.Visitor, look: str, out: Path) -> None:
     take("covariance-before")
     house.release_covariance(page, "Adaptive loop")
     take("covariance")
+    house.audited(page)
+    take("audit")
+    house.compare_with_real(page)
+    page.locator(".st-key-private_workspace").get_by_role("tab", name="Both worlds").click()
+    house.settle(page)
+    take("audit-private")
+    house.go(page, "Learn")
+    take("learn")
+    for step in ("Noise", "Proxies"):
+        page.locator(".st-key-learn_step").get_by_text(step).click()
+        house.settle(page)
+        take(f"learn-{step.lower()}")
     print(f"{look}: {len(PAGES)} pages, {len(visitor.foreign)} requests elsewhere")
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import FOLDER, ROOT, bar_table, machine, peer_option
 from core.private.zcdp import rho_for_epsilon
 
-ROOT = Path(__file__).resolve().parent.parent
-REPORT = ROOT / "docs" / "benchmarks" / "speed.md"
+REPORT = FOLDER / "speed.md"
 EPSILON, DELTA = 1, 1e-9
 RECIPE = "benchmarks.recipes.mst_on_mbi"
 BEST = "benchmarks.recipes.best_of_mbi"
@@ -54,7 +52,7 @@ def main(argv: list[str]) -> int:
     text = "\n".join([*_head(rho), *_systems(found), *_stages(found), *_exact(exact)])
     text += "\n" + "\n".join(_curve(curve)) + "\n" if curve else "\n"
     bars = _bars(found, exact)
-    text += "\n" + "\n".join(_bar_lines(bars)) + "\n"
+    text += "\n" + "\n".join(["## Promises", "", *bar_table(bars)])
     print(text)
     if options.write:
         REPORT.parent.mkdir(parents=True, exist_ok=True)
@@ -69,18 +67,8 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two runs a system, no curve")
     parser.add_argument("--skip-curve", action="store_true", help="leave out the curve over d")
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks/speed.md")
-    parser.add_argument(
-        "--peer",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "PYTHON"),
-        help=f"also run a peer ({', '.join(PEERS)}) under an interpreter that has it installed",
-    )
+    peer_option(parser, PEERS)
     options = parser.parse_args(argv)
-    unknown = [name for name, _ in options.peer if name not in PEERS]
-    if unknown:
-        parser.error(f"unknown peer {unknown[0]!r}; known: {', '.join(PEERS)}")
     if not (options.data / "adult_codes.csv").is_file():
         parser.error(f"{options.data} holds no adult_codes.csv")
     return options
@@ -105,7 +93,6 @@ def _start(python: str, *arguments: str) -> Any:
 
 
 def _head(rho: float) -> list[str]:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "mbi", "jax", "opendp"))
     return [
         "# Speed against the MST recipe on mbi",
         "",
@@ -114,8 +101,7 @@ def _head(rho: float) -> list[str]:
         f"`adult_codes.csv`, 48,842 rows x 14 columns, epsilon = {EPSILON}, delta = {DELTA:g} "
         f"(rho = {rho:.6f}), add/remove, structure `mst`, default engine. "
         "From the table in memory to the synthetic table; every system in a fresh process. "
-        f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
-        f"{packages}.",
+        f"{machine('numpy', 'mbi', 'jax', 'opendp')}.",
         "",
         "* *first run* is the first one in its process, compilation included; *second run* is the "
         "next one in the same process (another tree, so mbi compiles again).",
@@ -225,7 +211,7 @@ def _curve(points: list[dict[str, Any]]) -> list[str]:
 
 
 def _bars(found: dict[str, dict[str, Any]], exact: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """(what was promised, what was found, whether it is met)."""
+    """(promise, found, met)."""
     ratio = _ratios(found["ours"], found["recipe"])
     engine = exact["exact"]
     excess = engine["loss"] / exact["mbi"]["loss"]
@@ -237,12 +223,4 @@ def _bars(found: dict[str, dict[str, Any]], exact: dict[str, Any]) -> list[tuple
         ("peak memory at most 1/4", f"{ratio['memory']:.2f} of it", ratio["memory"] <= 0.25),
         ("exact: gap at most 1e-6", f"{engine['gap']:.1e}", engine["gap"] <= 1e-6),
         ("exact: loss at most mbi's", f"{excess:.6f} of it", excess <= 1),
-    ]
-
-
-def _bar_lines(bars: list[tuple[str, str, bool]]) -> list[str]:
-    lines = ["## Promises", "", "| promise | found | met |", "| --- | --- | --- |"]
-    return [
-        *lines,
-        *(f"| {what} | {found} | {'yes' if met else 'NO'} |" for what, found, met in bars),
     ]

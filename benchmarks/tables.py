@@ -16,10 +16,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core import demo
+from core.private.coding import encode
+from core.private.raw import RawTable, ReadingReport
 from core.roles import Role, Roles
 from core.schema import Column, Kind, Missing, Schema
 
 IntArray = NDArray[np.int64]
+
+#: Tables that need no file.
+DEMOS = demo.names()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +38,7 @@ class ResearchTable:
         Key in ``TABLES``.
     schema
         One categorical or ordinal column a name, without other- or missing-cells, so that cells
-        are exactly the codes.
+        are exactly the codes; a demo keeps its own declarations.
     codes
         One code a row and column.
     roles
@@ -55,11 +61,22 @@ def load(name: str, data: Path) -> ResearchTable:
     return TABLES[name](name, data)
 
 
-def data_argument(parser: argparse.ArgumentParser) -> None:
+def data_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--data``, the directory of the research tables."""
     parser.add_argument(
-        "--data", type=Path, required=True, help="directory that holds adult.csv, compas.csv, …"
+        "--data", type=Path, required=required, help="directory that holds adult.csv, compas.csv, …"
     )
+
+
+def demo_table(name: str) -> ResearchTable:
+    """An embedded demo as a table of codes: made-up people, no file needed."""
+    schema = demo.schema(name)
+    used = schema.select([column.name for column in schema.modelled])
+    raw = RawTable(demo.table(name), name, ReadingReport("demo"))
+    codes = {
+        column: values.astype(np.int64) for column, values in encode(raw, schema).codes.items()
+    }
+    return ResearchTable(name, used, {name: codes[name] for name in used.names}, demo.roles(name))
 
 
 # -- building --------------------------------------------------------------------------------

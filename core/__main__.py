@@ -1,6 +1,7 @@
 """The command line.
 
-``python -m core demo | draft | check | forecast | run | infer | ledger | verify``.
+``python -m core demo | draft | check | forecast | run | audit | infer | ledger | verify``, and for
+whoever runs a server ``retention | log``.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from core import addresses, housekeeping, safekeeping
+from core.audit import command as audit_command
 from core.errors import Cancelled, JustitiaError, PlanError
+from core.visible import shown
 
 if TYPE_CHECKING:
     from core.outlook import Outlook
@@ -27,7 +32,12 @@ EXAMPLES = """examples:
   python -m core forecast mine.toml
   python -m core infer statistics.csv --out results
   python -m core ledger
+  python -m core ledger --verify
+  python -m core ledger --backup ledger-backup.sqlite
+  python -m core log
+  python -m core retention --keep-releases 365
   python -m core verify out/bundle.zip
+  python -m core audit out/bundle.zip --out audit.html
 """
 
 
@@ -68,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", default=0, type=_seed, help="seed of the demo's own randomness")
 
     draft = commands.add_parser("draft", help="start a plan for your own table")
-    draft.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
+    draft.add_argument(
+        "--data", required=True, type=addresses.file, help="CSV, Parquet or Excel file"
+    )
     draft.add_argument("--out", required=True, type=Path, help="plan file to write")
     draft.add_argument(
         "--codebook",
@@ -100,14 +112,23 @@ def parser() -> argparse.ArgumentParser:
         help="whether a table fits a plan, in coarse shares for your own eyes; spends nothing",
     )
     check.add_argument("plan", type=Path, help="plan file (TOML)")
-    check.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
+    check.add_argument(
+        "--data", required=True, type=addresses.file, help="CSV, Parquet or Excel file"
+    )
 
     forecast = commands.add_parser("forecast", help="what a plan's price buys; reads no data")
     forecast.add_argument("plan", type=Path, help="plan file (TOML)")
 
     run = commands.add_parser("run", help="perform a plan; a second run replays it for free")
     run.add_argument("plan", type=Path, help="plan file (TOML)")
-    run.add_argument("--data", required=True, type=Path, help="CSV, Parquet or Excel file")
+    run.add_argument(
+        "--data",
+        required=True,
+        type=addresses.table,
+        help="CSV, Parquet or Excel file; or a folder or quoted glob of CSV or Parquet files, "
+        "which are read in batches, as is a file larger than memory; or a table in a database, "
+        "'duckdb:///PATH?table=NAME&version=TEXT'; docs/scale.md describes both",
+    )
     run.add_argument("--out", required=True, type=_folder, help="folder to write into")
     run.add_argument(
         "--simulate", type=_seed, metavar="SEED", help="seeded noise: NOT PRIVATE, charges nothing"
@@ -156,22 +177,30 @@ def parser() -> argparse.ArgumentParser:
     ledger = commands.add_parser("ledger", help="list populations and what they spent")
     ledger.add_argument("--ledger", metavar="URL", help="SQLite or PostgreSQL URL of the ledger")
     ledger.add_argument("--population", help="only this one")
-    ledger.add_argument("--set-cap", metavar="RHO", help="change the cap of --population")
     ledger.add_argument(
         "--new-secret",
         action="store_true",
         help="replace a lost secret: tables seen before are not recognised any more",
     )
 
+    safekeeping.add_options(ledger)
+    housekeeping.add_commands(commands, ledger)
+
+    _add_bundle_commands(commands)
+    return top
+
+
+def _add_bundle_commands(commands: Any) -> None:
+    """What is done with a finished bundle."""
     verify = commands.add_parser("verify", help="check a bundle's hashes and statement")
     verify.add_argument("bundle", type=Path, help="bundle.zip")
-    return top
+    audit_command.add_command(commands, _seed)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 2 input, 3 budget, 4 spent, no result)."""
     options = parser().parse_args(arguments)
-    commands = {
+    commands: dict[str, Callable[[argparse.Namespace], None]] = {
         "demo": _demo,
         "draft": _draft,
         "check": _check,
@@ -179,21 +208,24 @@ def main(arguments: list[str] | None = None) -> int:
         "run": _run,
         "infer": _infer,
         "ledger": _ledger,
+        "retention": partial(_printed, housekeeping.retention),
+        "log": partial(_printed, housekeeping.log),
         "verify": _verify,
+        "audit": _audit,
     }
     try:
         commands[options.command](options)
     except JustitiaError as error:
-        print(f"justitia: {' '.join(str(error).split())}", file=sys.stderr)
+        _say(f"justitia: {' '.join(str(error).split())}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(
+        _say(
             "justitia: interrupted; 'python -m core ledger' tells whether anything was spent",
             file=sys.stderr,
         )
         return 4
     except ModuleNotFoundError as error:
-        print(
+        _say(
             f"justitia: the package {error.name!r} is missing; run 'make setup' once and use "
             ".venv/bin/python",
             file=sys.stderr,
@@ -201,17 +233,23 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except OSError as error:
         where = error.filename or "standard output"
-        print(f"justitia: {where}: {error.strerror}", file=sys.stderr)
+        _say(f"justitia: {where}: {error.strerror}", file=sys.stderr)
         return 2
     except Exception as error:
         # No traceback: its lines may hold a value of the table.
-        print(
+        _say(
             f"justitia: an unexpected {type(error).__name__} stopped this command, in "
             f"{_place(error)}; 'python -m core ledger' tells what was spent. Please report this",
             file=sys.stderr,
         )
         return 2
     return 0
+
+
+def _say(*lines: object, file: TextIO | None = None) -> None:
+    """Lines for a terminal, which no name in them can steer."""
+    for line in lines:
+        print(shown(str(line)), file=file)
 
 
 def _place(error: BaseException) -> str:
@@ -226,7 +264,7 @@ def _demo(options: argparse.Namespace) -> None:
     from core.starting import write_demo
 
     for path in write_demo(options.out, options.name, options.rows, options.seed):
-        print(path)
+        _say(path)
 
 
 def _draft(options: argparse.Namespace) -> None:
@@ -243,10 +281,10 @@ def _draft(options: argparse.Namespace) -> None:
         accept_names=options.accept_names,
     )
     options.out.write_text(drafted.text, encoding="utf-8")
-    print(f"{PRIVATE} (notes may speak of values)", file=sys.stderr)
+    _say(f"{PRIVATE} (notes may speak of values)", file=sys.stderr)
     for note in drafted.notes:
-        print(f"note: {note}", file=sys.stderr)
-    print(options.out)
+        _say(f"note: {note}", file=sys.stderr)
+    _say(options.out)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -254,7 +292,7 @@ def _check(options: argparse.Namespace) -> None:
     from core.starting import check_fit
 
     for line in check_fit(read_plan(options.plan), options.data):
-        print(line)
+        _say(line)
 
 
 def _forecast(options: argparse.Namespace) -> None:
@@ -262,7 +300,7 @@ def _forecast(options: argparse.Namespace) -> None:
     from core.plan import read_plan
 
     for line in _forecast_lines(outlook_for(read_plan(options.plan))):
-        print(line)
+        _say(line)
 
 
 def _forecast_lines(found: Outlook) -> list[str]:
@@ -278,9 +316,9 @@ def _before_charge(stop: _Interrupt, quiet: bool, found: Outlook, notes: tuple[s
     if quiet:
         return
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        _say(f"note: {note}", file=sys.stderr)
     for line in _forecast_lines(found):
-        print(line, file=sys.stderr)
+        _say(line, file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -307,13 +345,13 @@ def _run(options: argparse.Namespace) -> None:
             signal.signal(name, handler)
     releases = result.derived.releases
     for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
+        _say(f"note: {note}", file=sys.stderr)
     for flag in dict.fromkeys((*releases.flags, *quality_flags(releases))):
-        print(f"flag: {flag}", file=sys.stderr)
+        _say(f"flag: {flag}", file=sys.stderr)
     spent = Fraction(0) if releases.simulated else result.spent
-    print("replayed, nothing spent" if result.replayed else f"spent rho = {spent}")
+    _say("replayed, nothing spent" if result.replayed else f"spent rho = {spent}")
     for path in result.paths.values():
-        print(path)
+        _say(path)
 
 
 class _Interrupt:
@@ -327,7 +365,7 @@ class _Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        print("justitia: stopping after this step (again: at once)", file=sys.stderr)
+        _say("justitia: stopping after this step (again: at once)", file=sys.stderr)
 
     def report(self, stage: str, done: int, total: int, detail: object) -> None:
         """Raise the cancel where it is asked for."""
@@ -363,10 +401,17 @@ def _infer(options: argparse.Namespace) -> None:
         progress=_Interrupt().tell,
     )
     for line in report(result.posteriors):
-        print(line)
-    print(FREE)
+        _say(line)
+    _say(FREE)
     for path in result.paths:
-        print(path)
+        _say(path)
+
+
+def _printed(
+    command: Callable[[argparse.Namespace], list[str]], options: argparse.Namespace
+) -> None:
+    for line in command(options):
+        _say(line)
 
 
 def _ledger(options: argparse.Namespace) -> None:
@@ -375,31 +420,37 @@ def _ledger(options: argparse.Namespace) -> None:
     from core.private.zcdp import as_rho, epsilon
     from core.statement import exact
 
+    lines = safekeeping.safekeeping(options)
+    if lines is not None:
+        _say(*lines)
+        return
     ledger = Ledger(options.ledger)
+    if ledger.trouble is not None:
+        _say(f"warning: {ledger.trouble}", file=sys.stderr)
     if options.new_secret:
         renew_secret(ledger)
-        print("a new secret was made; back it up together with the ledger")
+        _say("a new secret was made; back it up together with the ledger")
     if options.set_cap is not None:
         if options.population is None:
             raise PlanError("--set-cap needs --population: whose cap is it?")
-        ledger.set_cap(options.population, as_rho(options.set_cap))
+        housekeeping.change_cap(ledger, options.population, as_rho(options.set_cap), options.owner)
     populations = ledger.populations()
     if options.population is not None:
-        populations = [ledger.population(options.population)]
+        populations = [ledger.population(options.population, options.owner)]
     if not populations:
-        print("no population yet; the first release of a plan makes one")
+        _say("no population yet; the first release of a plan makes one")
     for population in populations:
         owner = population.owner
         spent = ledger.spent(population.name, owner=owner)
         shown = f", epsilon = {epsilon(spent, population.delta):.4g}" if spent else ""
         shared = "" if owner == "local" else f" (owner {owner})"
-        print(
+        _say(
             f"{population.name}{shared}: spent rho = {exact(spent)} of {exact(population.cap)}"
             f"{shown} at delta = {population.delta:g}; {population.relation.value}, "
             f"{population.unit.words}"
         )
         for spend in ledger.spends(population.name, owner=owner):
-            print(
+            _say(
                 f"  {spend.created_at}  {spend.what:8} rho = {exact(spend.rho)}  "
                 f"{spend.state.value}  {spend.request_id}"
             )
@@ -410,11 +461,15 @@ def _verify(options: argparse.Namespace) -> None:
 
     found = verify(options.bundle)
     for check in found.checks:
-        print(f"ok: {check}")
+        _say(f"ok: {check}")
     for warning in found.warnings:
-        print(f"warning: {warning}")
+        _say(f"warning: {warning}")
     if found.simulated:
-        print("SIMULATED, NOT PRIVATE: this bundle must not be published as a private release")
+        _say("SIMULATED, NOT PRIVATE: this bundle must not be published as a private release")
+
+
+def _audit(options: argparse.Namespace) -> None:
+    _say(*audit_command.audit(options, _Interrupt().tell))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ COMMON_FILES = {
 }
 #: a tree's,
 TREE_FILES = {
-    "synthetic.csv": "Synthetic rows drawn from the fitted model. May be published.",
+    "synthetic.csv": "Synthetic rows drawn from the fitted model, for programs: texts as they are. "
+    "May be published.",
     "synthetic.parquet": "The same synthetic rows as Parquet; where the input was Parquet, in the "
     "column types of that file. May be published.",
     "synthetic-for-excel.csv": "The same synthetic rows for spreadsheets: with a byte-order mark, "

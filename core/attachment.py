@@ -10,18 +10,34 @@ import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from core.addresses import is_database
 from core.errors import ReadingError, SimulationError
 from core.plan import POINT, Plan, ReadingPlan
-from core.private.coding import encode
+from core.private.batches import BatchedSource, refuse_persons
+from core.private.coding import encode, modelled_in_file
+from core.private.earlier_fingerprint import recognised
 from core.private.fingerprint import fingerprint, secret
+from core.private.ibis_connection import DatabaseTable, location_of, open_database
 from core.private.ledger import Ledger, Population
 from core.private.reading import RawTable, ReadingReport, read_table
-from core.private.source import InMemorySource
+from core.private.source import InMemorySource, Primitive, Source
+from core.private.streaming import (
+    StreamedBatches,
+    StreamedTable,
+    needs_batches,
+    open_table,
+    survey,
+)
+from core.private.streaming_files import is_pattern
 from core.private.vault import Vault
 from core.private.zcdp import format_rho
+from core.protocols import Progress
 
 #: Owner of populations where nobody logs in.
 LOCAL_OWNER = "local"
+
+#: A table before it is attached: read whole, on disk, or in its database.
+Table = RawTable | StreamedTable | DatabaseTable
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,48 @@ def read_for(plan: Plan, data: str | Path | bytes, name: str | None = None) -> R
     if reading.decimal is None:
         reading = replace(reading, decimal=POINT)
     return read_as(reading, data, name)
+
+
+def open_for(plan: Plan, data: str | Path) -> Table:
+    """A file read whole; or, opened only, what does not fit into memory or lies in several files.
+
+    Parameters
+    ----------
+    data
+        A file; a folder of Parquet or CSV files, or a glob, all files with the same columns; or
+        the address of a table in a database, see :mod:`core.private.ibis_connection`.
+
+    Raises
+    ------
+    ReadingError
+        There is no table, or the settings do not fit it.
+    """
+    if isinstance(data, str) and is_database(data):
+        refuse_persons(plan.population.unit)
+        if plan.reading.rename:
+            raise ReadingError(
+                "[reading.rename] is for files; columns of a database are renamed in a view"
+            )
+        return open_database(data)
+    if not needs_batches(data):
+        return read_for(plan, data)
+    refuse_persons(plan.population.unit)
+    return open_table(
+        data,
+        delimiter=plan.reading.delimiter,
+        encoding=plan.reading.encoding,
+        decimal=plan.reading.decimal or POINT,
+        formula_guard=plan.reading.formula_guard,
+        rename=dict(plan.reading.rename) or None,
+    )
+
+
+def places_of(data: str | Path) -> tuple[Path, ...]:
+    """The file or folder that a table is read from; of a glob, the folder that it looks into."""
+    if isinstance(data, str) and is_database(data):
+        file = location_of(data).file
+        return () if file is None else (file,)
+    return (Path(data).parent if is_pattern(data) else Path(data),)
 
 
 def read_as(reading: ReadingPlan, data: str | Path | bytes, name: str | None = None) -> RawTable:
@@ -112,36 +170,114 @@ def _check_declared(plan: Plan, report: ReadingReport) -> None:
             )
 
 
-def attach(plan: Plan, raw: RawTable, ledger: Ledger, owner: str = LOCAL_OWNER) -> Attached:
+def attach(
+    plan: Plan,
+    raw: Table,
+    ledger: Ledger,
+    owner: str = LOCAL_OWNER,
+    *,
+    progress: Progress | None = None,
+) -> Attached:
     """Bring a table into the private room, under the plan's population of this owner.
 
-    Nothing is charged.  The fingerprint only recognises a table that was seen before.
+    Nothing is charged.  The fingerprint only recognises a table that was seen before.  A table
+    that is read in batches is read once for that, ``progress`` told.
 
     Raises
     ------
     ReadingError
-        A setting of the file was found out from its rows and is not declared.
+        A setting of the file was found out from its rows and is not declared; or a file that is
+        read in batches is damaged, or persons are the unit.
     SchemaError
         The file lacks a declared column.
     LedgerError
         The population exists with another relation or unit.
     """
     _check_declared(plan, raw.report)
-    wanted = population_of(plan, owner=owner)
-    notes = [_standing(ledger, wanted)]
     key = secret(ledger)
-    table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
+    if isinstance(raw, DatabaseTable):
+        asked = raw.source(plan.encoded, plan.population.unit)
+        return attach_source(plan, asked, raw.mark(key), ledger, owner, notes=raw.notes)
+    if isinstance(raw, StreamedTable):
+        source, mark = _in_batches(plan, raw, key, progress)
+        return attach_source(plan, source, mark, ledger, owner)
+    table = _in_memory(plan, raw, key)
+    mark = recognised(ledger, raw.frame, key, plan.population.name, owner)
+    return attach_source(plan, table, mark, ledger, owner)
+
+
+def attach_source(
+    plan: Plan,
+    source: Source,
+    mark: str,
+    ledger: Ledger,
+    owner: str = LOCAL_OWNER,
+    *,
+    notes: tuple[str, ...] = (),
+) -> Attached:
+    """Attach any source of exact answers; the seam for tables that are not read here.
+
+    Parameters
+    ----------
+    plan
+        Its population is the table's; ``source`` was made for ``plan.encoded`` and the
+        population's unit.
+    source
+        Exact answers; confidential.
+    mark
+        What the table is recognised by: :func:`core.private.fingerprint.fingerprint` of its rows
+        or, where they never leave their engine, :func:`core.private.fingerprint.declared_mark`.
+    notes
+        What the owner should know besides; a declared mark must be said here.
+
+    Raises
+    ------
+    LedgerError
+        The population exists with another relation or unit.
+    ReadingError
+        The source cannot serve what the plan asks for.
+    SchemaError
+        The source does not keep the population's unit.
+    """
+    _check_served(plan, source)
+    wanted = population_of(plan, owner=owner)
+    found = [_standing(ledger, wanted), *notes]
     population = ledger.create_population(wanted)
-    mark = fingerprint(raw.frame, key)
     others = [name for name in ledger.seen_in(mark, wanted.owner) if name != wanted.name]
     if others:
-        notes.append(
+        found.append(
             f"this table was attached before, to population {others[0]!r}: if these are the same "
             "people, use that name, so that their losses add up"
         )
+    vault = Vault(source, population, ledger)
     table_id = ledger.table_id(population.name, mark, owner=owner)
-    vault = Vault(InMemorySource(table), population, ledger)
-    return Attached(vault, ledger, table_id, tuple(notes))
+    return Attached(vault, ledger, table_id, tuple(found))
+
+
+def _check_served(plan: Plan, source: Source) -> None:
+    """Refuse a plan that asks for what the source cannot answer, before anything is charged."""
+    analyses = bool(plan.posteriors) or plan.covariance is not None
+    if analyses and Primitive.MOMENTS not in source.serves:
+        raise ReadingError(
+            "this database does not compute with numbers exactly as this program does, so that "
+            "means and covariances cannot be released from it; take the analyses off the plan, or "
+            "export the table as Parquet files"
+        )
+
+
+def _in_memory(plan: Plan, raw: RawTable, key: bytes) -> InMemorySource:
+    return InMemorySource(encode(raw, plan.encoded, unit=plan.population.unit, key=key))
+
+
+def _in_batches(
+    plan: Plan, table: StreamedTable, key: bytes, progress: Progress | None
+) -> tuple[BatchedSource, str]:
+    """Exact answers, and the fingerprint; all files are read to their end once, to be sure."""
+    refuse_persons(plan.population.unit)
+    modelled_in_file(table, plan.encoded)
+    found = survey(table, key, progress)
+    batches = StreamedBatches(table, plan.encoded, found.rows)
+    return BatchedSource(batches, plan.population.unit), found.mark
 
 
 def _standing(ledger: Ledger, wanted: Population) -> str:
@@ -165,7 +301,14 @@ def _standing(ledger: Ledger, wanted: Population) -> str:
     return words
 
 
-def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool = False) -> Attached:
+def attach_simulated(
+    plan: Plan,
+    raw: Table,
+    seed: int,
+    *,
+    allow_real: bool = False,
+    progress: Progress | None = None,
+) -> Attached:
     """As :func:`attach`, with seeded noise and a throw-away ledger; for demos and teaching.
 
     Raises
@@ -185,18 +328,28 @@ def attach_simulated(plan: Plan, raw: RawTable, seed: int, *, allow_real: bool =
     ledger = Ledger("sqlite://")
     population = ledger.create_population(population_of(plan, simulated=True))
     key = hashlib.sha256(f"simulated {seed}".encode()).digest()
-    table = encode(raw, plan.encoded, unit=plan.population.unit, key=key)
-    vault = Vault(InMemorySource(table), population, ledger, noise=SeededNoise(seed))
+    source: Source
+    if isinstance(raw, DatabaseTable):
+        source = raw.source(plan.encoded, plan.population.unit)
+    elif isinstance(raw, StreamedTable):
+        source, _ = _in_batches(plan, raw, key, progress)
+    else:
+        source = _in_memory(plan, raw, key)
+    _check_served(plan, source)
+    vault = Vault(source, population, ledger, noise=SeededNoise(seed))
     return Attached(vault, ledger, "simulated")
 
 
-def is_demo(plan: Plan, raw: RawTable) -> bool:
+def is_demo(plan: Plan, raw: Table) -> bool:
     """Whether the table is, value for value, the embedded demo that the plan names."""
     from core import demo
 
+    if isinstance(raw, DatabaseTable):  # whose rows nobody compares
+        return False
     origin = plan.demo
     if origin is None or origin.name not in demo.names() or not 0 <= origin.rows <= 1_000_000:
         return False
     made = read_table(demo.csv_bytes(origin.name, rows=origin.rows, seed=origin.seed))
     key = b"comparison of public demo tables"
-    return fingerprint(made.frame, key) == fingerprint(raw.frame, key)
+    mark = fingerprint(raw.frame, key) if isinstance(raw, RawTable) else survey(raw, key).mark
+    return fingerprint(made.frame, key) == mark

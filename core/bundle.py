@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.artefacts import PREFIX, about, expected_files, released_files
+import numpy as np
+
+from core.archives import DAMAGE, open_archive
+from core.artefacts import FORM_FILES, PREFIX, about, expected_files, released_files
 from core.artefacts_covariance import COVARIANCE_BLOB
 from core.artefacts_posterior import blob_name
-from core.bundle_checks import check_certificate, check_free, check_ledger, check_plan
-from core.bundle_prices import check_prices
+from core.bundle_checks import (
+    check_certificate,
+    check_free,
+    check_ledger,
+    check_plan,
+    check_row_count,
+)
+from core.bundle_prices import check_prices, check_tables
 from core.documents import json_bytes
-from core.errors import BundleError, JustitiaError
-from core.free import free_of
+from core.errors import BundleError, JustitiaError, ReadingError
+from core.free import Free, free_of
 from core.machine import described
 from core.outcome import Release, Releases
 from core.pace.release import CovarianceRelease
-from core.plan import Plan, parse_plan
+from core.plain_data import json_value
+from core.plan import Plan, read_plan_bytes
 from core.pumba.release import StatisticsRelease
 from core.releases import TreeRelease, digest
 from core.version import VERSION
 
 MANIFEST = "manifest.json"
 #: A bundle larger than this when unpacked is refused before it is unpacked.
-MAXIMUM_BYTES = 4_000_000_000
+MAXIMUM_BYTES = 1_000_000_000
+_LARGEST_MANIFEST = 20_000_000
+#: What checking a made-up bundle can run into, where no check of ours names what is wrong.
+_NONSENSE = (ArithmeticError, AttributeError, AssertionError, *DAMAGE)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -45,6 +57,16 @@ class Verification:
     statement: str
     checks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A bundle that was checked, and what it holds: plan, releases, and what follows from them."""
+
+    plan: Plan
+    releases: Releases
+    free: Free
+    verification: Verification
 
 
 def file_name(name: str, simulated: bool) -> str:
@@ -107,12 +129,39 @@ def verify(source: str | Path | bytes) -> Verification:
     BundleError
         Not a bundle, damaged, altered, or its documents disagree.
     """
+    return opened(source).verification
+
+
+def opened(source: str | Path | bytes) -> Opened:
+    """Check a bundle as :func:`verify` does, and hand over what it holds.
+
+    Raises
+    ------
+    BundleError
+        Not a bundle, damaged, altered, or its documents disagree.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return _opened(source)
+    except JustitiaError:
+        raise
+    except _NONSENSE as error:
+        raise BundleError(
+            "the bundle cannot be checked, because its parts do not fit together: it is damaged, "
+            "or was made up"
+        ) from error
+
+
+def _opened(source: str | Path | bytes) -> Opened:
     files, simulated, drawn_on = _read(source)
     checks = [f"{len(files)} files match the manifest's SHA-256 hashes"]
     plan = _plan(files)
     releases = _releases(files, plan)
     if releases.simulated != simulated:
         raise BundleError("the manifest and the release disagree on whether it is simulated")
+    if releases.tree is not None:
+        check_tables(releases.tree)
+        check_row_count(files, plan, releases.tree)
     for name, blob in released_files(releases).items():
         if files.get(name) != blob:
             raise BundleError(f"{name} does not follow from the release in this bundle")
@@ -133,51 +182,68 @@ def verify(source: str | Path | bytes) -> Verification:
             "synthetic rows, posteriors and matrices are those that these releases, settings and "
             "seeds give"
         )
-    return Verification(simulated, files["statement.md"].decode(), tuple(checks), warnings)
+    found = Verification(simulated, files["statement.md"].decode(), tuple(checks), warnings)
+    return Opened(plan, releases, free, found)
 
 
-def _open(source: str | Path | bytes) -> zipfile.ZipFile:
-    try:
-        data = io.BytesIO(source) if isinstance(source, bytes) else Path(source)
-        return zipfile.ZipFile(data)
-    except FileNotFoundError as error:
-        raise BundleError(f"{Path(str(source)).name}: no such file") from error
-    except (OSError, zipfile.BadZipFile) as error:
-        raise BundleError("this is not a bundle: it cannot be opened as a zip file") from error
+@contextmanager
+def _open(source: str | Path | bytes) -> Iterator[zipfile.ZipFile]:
+    source = source if isinstance(source, bytes) else Path(source)
+    if isinstance(source, Path) and not source.is_file():
+        raise BundleError(f"{source.name}: no such file")
+    # Tables may be as monotonous as they like.
+    dense = [file_name(name, stamped) for name in FORM_FILES.values() for stamped in (False, True)]
+    with ExitStack() as stack:
+        try:
+            archive = stack.enter_context(
+                open_archive(source, "this is not a bundle", MAXIMUM_BYTES, dense=dense)
+            )
+        except ReadingError as error:
+            raise BundleError(str(error)) from error
+        yield archive
 
 
 def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool, dict[str, str]]:
     """Files by plain name, hashes checked; whether they are simulated; where rows were drawn."""
     with _open(source) as archive:
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        if len(set(names)) != len(names) or sum(e.file_size for e in entries) > MAXIMUM_BYTES:
-            raise BundleError("this is not a bundle: repeated names, or far too large")
+        names = archive.namelist()
+        if len(set(names)) != len(names):
+            raise BundleError("this is not a bundle: it has repeated names")
         stamped = f"{PREFIX}{MANIFEST}" in names
         if not stamped and MANIFEST not in names:
             raise BundleError(f"this is not a bundle: it has no {MANIFEST}")
+        name = file_name(MANIFEST, stamped)
         try:
-            blobs = {name: archive.read(name) for name in names}
-            plain = json.loads(blobs.pop(file_name(MANIFEST, stamped)))
-            listed: dict[str, Any] = plain["files"]
-            simulated = bool(plain["simulated"])
-            hashes = {name: str(item["sha256"]) for name, item in listed.items()}
-            drawn_on = {part: str(value) for part, value in plain.get("drawn_on", {}).items()}
-        except (
-            *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RecursionError),
-            *(ValueError, KeyError, TypeError, AttributeError, RuntimeError),
-        ) as error:
+            if archive.getinfo(name).file_size > _LARGEST_MANIFEST:
+                raise BundleError(f"{name} is far too large")
+            simulated, hashes, drawn_on = _manifest(archive.read(name).decode())
+        except (AttributeError, ReadingError, *DAMAGE) as error:
             raise BundleError("the bundle or its manifest is damaged") from error
-    if simulated != stamped:
-        raise BundleError("the manifest's name and content disagree on whether it is simulated")
-    for name in sorted(set(hashes) ^ set(blobs)):
-        found = "is listed but not there" if name in hashes else "is there but not listed"
-        raise BundleError(f"{name} {found}")
-    for name, blob in blobs.items():
-        if digest(blob) != hashes[name]:
-            raise BundleError(f"{name} was changed after the bundle was written")
-    plain_names = {_plain_name(name, simulated): blob for name, blob in blobs.items()}
-    return plain_names, simulated, drawn_on
+        if simulated != stamped:
+            raise BundleError("the manifest's name and content disagree on whether it is simulated")
+        for other in sorted({*hashes, name} ^ set(names)):
+            found = "is listed but not there" if other in hashes else "is there but not listed"
+            raise BundleError(f"{other} {found}")
+        plain_names = {_plain_name(name, simulated): name for name in hashes}
+        try:
+            files = {plain: archive.read(name) for plain, name in plain_names.items()}
+        except DAMAGE as error:
+            raise BundleError("the bundle or its manifest is damaged") from error
+    for plain, blob in files.items():
+        if digest(blob) != hashes[plain_names[plain]]:
+            raise BundleError(f"{plain_names[plain]} was changed after the bundle was written")
+    return files, simulated, drawn_on
+
+
+def _manifest(text: str) -> tuple[bool, dict[str, str], dict[str, str]]:
+    """Whether it is simulated, hashes by name, and on what the rows were drawn."""
+    plain = json_value(text, MANIFEST)
+    listed: dict[str, Any] = plain["files"]
+    return (
+        bool(plain["simulated"]),
+        {name: str(item["sha256"]) for name, item in listed.items()},
+        {part: str(value) for part, value in plain.get("drawn_on", {}).items()},
+    )
 
 
 def _plain_name(name: str, simulated: bool) -> str:
@@ -198,8 +264,8 @@ def _plan(files: Mapping[str, bytes]) -> Plan:
     if "plan.toml" not in files:
         raise BundleError("the bundle lacks plan.toml")
     try:
-        plan = parse_plan(files["plan.toml"].decode(), "plan.toml")
-    except (JustitiaError, UnicodeDecodeError) as error:
+        plan = read_plan_bytes(files["plan.toml"], "plan.toml")
+    except JustitiaError as error:
         raise BundleError(f"plan.toml cannot be read: {error}") from error
     for name in sorted(expected_files(plan) ^ set(files)):
         found = "holds, and its plan does not ask for," if name in files else "lacks"
@@ -220,7 +286,7 @@ def _releases(files: Mapping[str, bytes], plan: Plan) -> Releases:
     for name, read in wanted:
         try:
             found.append(read(files[name]))
-        except (JustitiaError, KeyError, TypeError, ValueError) as error:
+        except JustitiaError as error:
             raise BundleError(f"{name} is damaged") from error
     try:
         return Releases.of(tuple(found))
@@ -230,8 +296,8 @@ def _releases(files: Mapping[str, bytes], plan: Plan) -> Releases:
 
 def _json(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     try:
-        plain = json.loads(files[name])
-    except (ValueError, RecursionError) as error:
+        plain = json_value(files[name].decode(), name)
+    except (UnicodeDecodeError, ReadingError) as error:
         raise BundleError(f"{name} is damaged") from error
     if not isinstance(plain, dict):
         raise BundleError(f"{name} is damaged")

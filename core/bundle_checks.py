@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -14,12 +15,19 @@ from core.free import Free
 from core.machine import differences
 from core.outcome import Releases
 from core.plan import Plan, TreePlan
+from core.private.accounts import SpendState
 from core.privci.certificate import certificate
 from core.privci.reconstruct import Fit
 from core.provenance import Provenance
 from core.releases import TreeRelease, digest
 from core.schema import Schema
 
+_ACCOUNT = {
+    *("population", "relation", "unit", "cap_rho", "spent_rho", "remaining_rho", "delta"),
+    *("chain_head", "spends"),
+}
+_SPEND = {"request_id", "what", "rho", "debited", "state", "charged_on", "release_sha256"}
+_HASH = re.compile("[0-9a-f]{64}")
 #: Figures of a fitted model may differ this much between machines, in bits.
 TOLERANCE = 1e-6
 
@@ -106,6 +114,19 @@ def check_ledger(document: Mapping[str, Any], releases: Releases) -> None:
     ]
     if charges != expected:
         raise BundleError("ledger.json names another charge or release than the statement")
+    _check_form(document, simulated=releases.simulated)
+
+
+def _check_form(document: Mapping[str, Any], *, simulated: bool) -> None:
+    """Nothing is in a ledger document but what one says; bundles older than the chain lack it."""
+    head = document.get("chain_head")
+    headed = simulated if head is None else _HASH.fullmatch(str(head)) is not None
+    fits = headed or "chain_head" not in document
+    fits &= {"chain_head", *document} - {"warning"} == _ACCOUNT
+    for spend in document["spends"]:
+        fits &= set(spend) == _SPEND and spend["state"] in set(SpendState)
+    if not fits:
+        raise BundleError("ledger.json holds something that no ledger says")
 
 
 def check_certificate(found: Mapping[str, Any], release: TreeRelease, fitted: Fit) -> None:
@@ -143,6 +164,19 @@ def _same_words(found: list[Any], made: list[str]) -> bool:
         return words if figure.endswith("bits.") else str(sentence)
 
     return [plain(sentence) for sentence in found] == [plain(sentence) for sentence in made]
+
+
+def check_row_count(files: Mapping[str, bytes], plan: Plan, release: TreeRelease) -> None:
+    """Refuse to make rows again of which the bundle's table cannot hold as many.
+
+    A line is at least its commas and its line end; without this a small file could ask for any
+    number of rows.
+    """
+    wanted = plan.synthetic.rows
+    rows = max(round(release.total), 1) if wanted is None else wanted
+    line = len(release.schema.names) + 1
+    if len(files["synthetic.csv"]) < 0.9 * rows * line - line:
+        raise BundleError("synthetic.csv has fewer rows than its plan and release ask for")
 
 
 def check_free(

@@ -48,6 +48,36 @@ def check_prices(releases: Releases) -> None:
         _check_covariance(releases.covariance)
 
 
+def check_tables(release: TreeRelease) -> None:
+    """Refuse a tree whose tables are not those of its columns, merged cells and edges.
+
+    Raises
+    ------
+    BundleError
+        Naming what does not fit.
+    """
+    sizes = {column.name: column.size for column in release.schema.columns}
+    for name, cells in release.recoding.maps.items():
+        whole = cells.ndim == 1 and cells.dtype.kind in "iu" and len(cells) == sizes.get(name)
+        if not whole or set(cells.tolist()) != set(range(len(set(cells.tolist())))):
+            raise BundleError(f"the tree merges cells of {name!r} in an impossible way")
+    merged = {name: release.recoding.size(name, size) for name, size in sizes.items()}
+    alone = [(name,) for name in sorted(sizes)]
+    for tables, cliques, shape in (
+        (release.one_way, alone, sizes),
+        (release.two_way, list(release.edges), merged),
+    ):
+        # A tree that was cancelled lacks the last ones.
+        whole = release.partial or len(tables) == len(cliques)
+        if not whole or [table.clique for table in tables] != cliques[: len(tables)]:
+            raise BundleError("the tables of the tree are not those of its columns and edges")
+        for table in tables:
+            wanted = tuple(shape.get(name, 0) for name in table.clique)
+            sound = table.values.shape == wanted and table.values.dtype == np.int64
+            if not sound or not 0 < table.sigma < math.inf:
+                raise BundleError(f"the table of {' × '.join(table.clique)} has another shape")
+
+
 def _check_flags(release: Release) -> None:
     """Caveats that follow from what the release holds are among its flags."""
     where = release.provenance

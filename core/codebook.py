@@ -11,7 +11,6 @@ columns, or an object with that list as ``columns``.  ``docs/codebook.md`` shows
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import json
 import re
@@ -23,6 +22,8 @@ from typing import Any
 from core.column import Column
 from core.delimited import binary_kind, find_delimiter, find_encoding, records, text_lines
 from core.errors import ReadingError, SchemaError
+from core.notes import close_matches
+from core.plain_data import json_value
 from core.schema import Schema
 
 #: A codebook is public text written by people; more than this is something else.
@@ -102,16 +103,7 @@ def _schema(columns: Sequence[Column], name: str) -> Schema:
 
 
 def _from_json(text: str, name: str) -> Schema:
-    if _depth(text) > MAXIMUM_DEPTH:
-        raise ReadingError(f"{name}: the JSON is nested deeper than {MAXIMUM_DEPTH} levels")
-    try:
-        plain = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-    except json.JSONDecodeError as error:
-        raise ReadingError(
-            f"{name}: line {error.lineno} is not valid JSON ({error.msg.lower()}); mend it"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ReadingError(f"{name}: not valid JSON ({error}); mend it") from error
+    plain = json_value(text, name, depth=MAXIMUM_DEPTH)
     if isinstance(plain, dict):
         unknown = sorted(set(plain) - {"columns"})
         if unknown or "columns" not in plain:
@@ -126,27 +118,6 @@ def _from_json(text: str, name: str) -> Schema:
         except SchemaError as error:
             raise SchemaError(f"{name}, entry {position}: {error}") from error
     return _schema(columns, name)
-
-
-def _depth(text: str) -> int:
-    """Deepest nesting of brackets outside of strings."""
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", bare):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is not a number here")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    plain = dict(pairs)
-    if len(plain) != len(pairs):
-        raise ValueError("a setting is given twice")
-    return plain
 
 
 # -- CSV -----------------------------------------------------------------------------------
@@ -178,7 +149,7 @@ def _from_csv(data: bytes, codec: str, name: str) -> Schema:
 def _header(names: list[str], file: str) -> list[str]:
     unknown = [name for name in names if name not in _SETTINGS]
     if unknown:
-        close = difflib.get_close_matches(unknown[0], _SETTINGS, n=1)
+        close = close_matches(unknown[0], _SETTINGS)
         meant = _MEANT.get(unknown[0]) or (close[0] if close else None)
         hint = f"; did you mean {meant!r}?" if meant else ""
         raise SchemaError(

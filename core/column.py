@@ -27,6 +27,7 @@ from core.kinds import (
     Missing,
     OutOfDomain,
 )
+from core.notes import close_matches
 
 
 @dataclass(frozen=True)
@@ -292,10 +293,8 @@ def require_columns(wanted: Sequence[str], known: Sequence[str]) -> None:
     """
     for name in wanted:
         if name not in known:
-            import difflib
-
             folded = str(name).strip().casefold()
             close = [other for other in known if other.strip().casefold() == folded]
-            close = close or difflib.get_close_matches(str(name), known, n=1)
+            close = close or close_matches(str(name), known)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise SchemaError(f"no column is called {name!r}{hint}")

@@ -19,13 +19,13 @@ from core.axis import day_text, decimal_grid
 from core.column import Column
 from core.errors import SchemaError
 from core.schema import LABELLED_KINDS, Kind, Schema
+from core.spreadsheet import guarded
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 _EXACT_INTEGERS = 2.0**53
-_FORMULA_STARTS = tuple("=+-@\t\r")
 
 
 def decode(
@@ -136,9 +136,9 @@ def csv_bytes(frame: pd.DataFrame, spreadsheet: bool = False) -> bytes:
         What :func:`decode` returns, or any table.
     spreadsheet
         For Excel and its like: with a byte-order mark, and with an apostrophe before every text
-        cell and column name that would be read as a formula (it starts with ``= + - @``, tab or
-        carriage return, possibly after apostrophes).  Numbers stay numbers.  Reading such a file
-        back with ``core.private.reading`` takes exactly that apostrophe off again.
+        cell and column name that would be read as a formula, see :mod:`core.spreadsheet`.
+        Numbers stay numbers.  Reading such a file back with ``core.private.reading`` takes
+        exactly that apostrophe off again.
 
     Examples
     --------
@@ -147,23 +147,19 @@ def csv_bytes(frame: pd.DataFrame, spreadsheet: bool = False) -> bytes:
     """
     if spreadsheet:
         frame = pd.DataFrame(
-            {_guarded(str(name)): _guarded_cells(frame[name]) for name in frame.columns}
+            {guarded(str(name)): _guarded_cells(frame[name]) for name in frame.columns}
         )
     buffer = io.StringIO(newline="")
     frame.to_csv(buffer, index=False, lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL)
     return buffer.getvalue().encode("utf-8-sig" if spreadsheet else "utf-8")
 
 
-def _guarded(text: str) -> str:
-    return f"'{text}" if text.lstrip("'").startswith(_FORMULA_STARTS) else text
-
-
 def _guarded_cells(series: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(series.dtype, pd.CategoricalDtype):
-        labels = [_guarded(str(label)) for label in series.cat.categories]
+        labels = [guarded(str(label)) for label in series.cat.categories]
         return series.cat.rename_categories(labels)
     if pd.api.types.is_string_dtype(series.dtype) or series.dtype == object:
-        return series.map(lambda cell: _guarded(cell) if isinstance(cell, str) else cell)
+        return series.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
     return series
 
 

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TextIO
 
 from core.errors import ReadingError
 
@@ -17,6 +18,8 @@ from core.errors import ReadingError
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 #: Decoded a piece at a time, so that checking an encoding needs no second copy of the file.
 _PIECE = 1 << 20
+#: Characters of one line; a table of 500 columns has room for 20,000 a cell.
+LONGEST_LINE = 10_000_000
 _SAMPLE = 1 << 16
 _SIGNATURES = (
     (b"PK\x03\x04", "a ZIP archive or an Office document"),
@@ -106,7 +109,7 @@ def _decodes(data: bytes, codec: str) -> bool:
     return True
 
 
-def text_lines(data: bytes, codec: str, name: str) -> Iterator[str]:
+def text_lines(data: bytes | TextIO, codec: str, name: str) -> Iterator[str]:
     """Lines with their ends; refuses NUL characters and undecodable bytes by line number.
 
     Raises
@@ -116,9 +119,16 @@ def text_lines(data: bytes, codec: str, name: str) -> Iterator[str]:
     """
     number = 0
     try:
-        for number, line in enumerate(
-            io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline=""), 1
-        ):
+        stream = data
+        if isinstance(stream, bytes):
+            stream = io.TextIOWrapper(io.BytesIO(stream), encoding=codec, newline="")
+        while line := stream.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE and line[-1] not in "\r\n":
+                raise ReadingError(
+                    f"{name}: line {number} is longer than {LONGEST_LINE:,} characters, so this is "
+                    "no table; check how the file was written"
+                )
             if "\0" in line:
                 raise ReadingError(
                     f"{name}: line {number} holds NUL characters, so this is no plain text; save "

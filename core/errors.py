@@ -6,11 +6,21 @@ confidential value) and the way out.  ``exit_code`` is what the command line ret
 
 from __future__ import annotations
 
+from core.visible import visible
+
+#: Longer messages are cut: names in them may come from a stranger's file.
+LONGEST = 2000
+
 
 class JustitiaError(Exception):
     """Base of all errors that are meant for a user; nothing was spent unless it says so."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """The message in one bounded line, without characters that hide or command."""
+        text = super().__str__()
+        return visible(text) if len(text) <= LONGEST else f"{visible(text[:LONGEST])} … (shortened)"
 
 
 class SchemaError(JustitiaError):
@@ -19,6 +29,13 @@ class SchemaError(JustitiaError):
 
 class ReadingError(JustitiaError):
     """A file cannot be read as the table, codebook or plan that it should be."""
+
+
+class SourceError(ReadingError):
+    """A source cannot be read (any more) as it was when it was attached.
+
+    The message names files and columns and holds no value, so that it may stand in a ledger.
+    """
 
 
 class RolesError(JustitiaError):

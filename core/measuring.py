@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from core.attachment import Attached
-from core.errors import Cancelled, JustitiaError, LedgerError, ReleaseError
+from core.errors import Cancelled, JustitiaError, LedgerError, ReleaseError, SourceError
 from core.outcome import READERS, Release, Releases
 from core.parts import Part, parts_of
 from core.plan import Plan
@@ -16,6 +16,7 @@ from core.private.grant import Grant
 from core.private.ledger import Ledger
 from core.private.vault import Vault
 from core.protocols import Progress
+from core.release_log import Act, ReleaseLog
 from core.releases import TreeRelease
 
 #: Attempts at one part that are looked through for the latest; more is a mistake.
@@ -65,7 +66,9 @@ def identities_for(plan: Plan, attached: Attached, *, again: bool = False) -> tu
 
 def _lost(ledger: Ledger, identity: str) -> bool:
     spend = ledger.spend(identity)
-    return spend is not None and spend.state is SpendState.NO_RESULT
+    if spend is None or spend.state is SpendState.CHARGED:
+        return False
+    return spend.state is SpendState.NO_RESULT or ledger.release_blob(identity) is None
 
 
 def unpaid(plan: Plan, attached: Attached, identities: Sequence[str]) -> Fraction:
@@ -90,6 +93,11 @@ def stored_release(ledger: Ledger, spend: Spend) -> Release:
             "this release is being measured by another process; wait for it and run again"
         )
     blob = ledger.release_blob(spend.request_id)
+    if blob is None and spend.state is not SpendState.NO_RESULT:
+        raise ReleaseError(
+            f"rho = {spend.rho} was spent on this plan and table, and the result was deleted as "
+            "the house's retention policy says; --new-release spends again"
+        )
     if spend.state is SpendState.NO_RESULT or blob is None:
         raise ReleaseError(
             f"rho = {spend.rho} was spent on this plan and table and no result exists "
@@ -119,6 +127,8 @@ def measure(
     plan: Plan,
     identities: Sequence[str],
     progress: Progress | None = None,
+    *,
+    actor: str | None = None,
 ) -> tuple[Measured, ...]:
     """Charge all parts that were not paid for, in one transaction; measure and store each.
 
@@ -128,6 +138,9 @@ def measure(
         The table behind its door, and what to release.
     identities
         Request ids of the plan's parts, in the order of :func:`core.parts.parts_of`.
+    actor
+        Who asks, for the log of releases; it is written before anything is charged.  None, for
+        simulations, writes none.
 
     Raises
     ------
@@ -144,18 +157,42 @@ def measure(
         Charge(identity, part.what, part.rho)
         for part, identity in zip(parts, identities, strict=True)
     ]
+    for charge in charges:  # a plan that cannot be completed charges nothing more
+        spend = attached.ledger.spend(charge.request_id)
+        if spend is not None:
+            stored_release(attached.ledger, spend)
+    if actor is not None:
+        _log(attached, charges, actor)
     grants = attached.vault.grants(charges)
     work = _Work(attached, parts, progress)
     found: list[Measured] = []
+    attached.vault.watch(progress)
     try:
         for part, charge, grant in zip(parts, charges, grants, strict=True):
             found.append(work.one(part, charge, grant))
     finally:
+        attached.vault.watch(None)
         for grant, charge in zip(grants, charges, strict=True):
             begun = charge.request_id in work.begun
             if grant is not None and not begun:
                 _settle(attached.vault, grant, "stopped before anything was measured")
     return tuple(found)
+
+
+def _log(attached: Attached, charges: Sequence[Charge], actor: str) -> None:
+    """Note who asks for what was not charged before."""
+    population = attached.vault.population
+    log = ReleaseLog(attached.ledger)
+    for charge in charges:
+        if attached.ledger.spend(charge.request_id) is None:
+            log.add(
+                actor,
+                Act.ASKED,
+                owner=population.owner,
+                population=population.name,
+                request_id=charge.request_id,
+                detail=f"{charge.what} for rho = {charge.rho}",
+            )
 
 
 class _Work:
@@ -201,6 +238,12 @@ class _Work:
             raise Cancelled(
                 f"cancelled before anything was measured; the charge of rho = {part.rho} stays "
                 "spent, because it was made before the table could be touched"
+            ) from None
+        except SourceError as error:  # its words name files, and hold no value
+            recorded = _settle(vault, grant, f"{error}")
+            raise ReleaseError(
+                f"{error}. It had been charged: rho = {part.rho} stays spent{recorded}; "
+                "--new-release spends again"
             ) from None
         except Exception as error:
             # The cause is not chained: its arguments may hold a value of the table.

@@ -50,6 +50,8 @@ def _check_targets(out: Path, plan: Plan, inputs: Iterable[Path], simulated: boo
     names = [file_name(name, simulated) for name in (*expected_files(plan), BUNDLE)]
     there = [name for name in sorted(names) if (out / name).exists()]
     mine = [path.resolve() for path in inputs if path.exists()]
+    if out.resolve() in mine:
+        raise PlanError(f"--out {out.name}: the data are read from there; choose another folder")
     for name in there:
         target = out / name
         if target.resolve() in mine or any(target.samefile(path) for path in mine):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.plan_sections import invisible
+from core.visible import visible
 
 
 def plain(text: str) -> str:
@@ -12,7 +12,4 @@ def plain(text: str) -> str:
     """
     escapes = {mark: f"\\{mark}" for mark in "\\`*_[]|#!"}
     escapes |= {mark: f"&#{ord(mark)};" for mark in "<>&"}
-    return "".join(
-        escapes.get(mark) or (f"(U+{ord(mark):04X})" if invisible(mark) else mark)
-        for mark in " ".join(text.split())
-    )
+    return "".join(escapes.get(mark, mark) for mark in visible(text))

@@ -7,15 +7,15 @@ are a tree, any number of analyses (``[[posterior]]``), and a covariance matrix;
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from core.errors import PlanError
+from core.errors import PlanError, ReadingError
 from core.kinds import MAXIMUM_TABLE_CELLS
+from core.plain_data import toml_table
 from core.plan_parts import (
     CovariancePlan,
     PosteriorPlan,
@@ -61,11 +61,14 @@ __all__ = [
     "parse_plan",
     "plan_from_dict",
     "read_plan",
+    "read_plan_bytes",
     "roles_from_plan",
     "roles_to_plan",
 ]
 
 VERSION = 1
+#: A plan is public text written by people; more than this is something else.
+MAXIMUM_BYTES = 5_000_000
 #: Decimal sign where a plan declares none.
 POINT = "."
 #: Sections of a plan file, in the order in which they are written.
@@ -274,21 +277,38 @@ def read_plan(path: str | Path) -> Plan:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise PlanError(f"plan {path.name}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise PlanError(f"plan {path.name}: is not UTF-8 text; save it as UTF-8") from error
-    return parse_plan(text, path.name)
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= MAXIMUM_BYTES else b""
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or "its name is no name of a file"
+        raise PlanError(f"plan {path.name}: cannot be read ({words})") from error
+    if size > MAXIMUM_BYTES:
+        raise _too_large(f"plan {path.name}")
+    return read_plan_bytes(data, path.name)
+
+
+def read_plan_bytes(data: bytes, name: str = "plan") -> Plan:
+    """A plan from the content of its file; see :func:`read_plan`."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PlanError(f"plan {name}: is not UTF-8 text; save it as UTF-8") from None
+    return parse_plan(text, name)
 
 
 def parse_plan(text: str, name: str = "plan") -> Plan:
     """Parse a plan from TOML text; see :func:`read_plan`."""
+    if len(text) > MAXIMUM_BYTES:
+        raise _too_large(name)
     try:
-        plain = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a ValueError of its own for endless numbers
-        raise PlanError(f"{name}: is not valid TOML: {error}") from error
+        plain = toml_table(text, name)
+    except ReadingError as error:
+        raise PlanError(str(error)) from error
     return plan_from_dict(plain)
+
+
+def _too_large(name: str) -> PlanError:
+    return PlanError(f"{name}: a plan has at most {MAXIMUM_BYTES:,} bytes; is this the table?")
 
 
 def plan_from_dict(plain: Mapping[str, Any]) -> Plan:

@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import PlanError
 from core.privci.structures import STRUCTURES
 from core.releases import Relation, Unit
+from core.visible import invisible
 
 ENGINES = ("auto", "exact", "entropic", "mbi")
 #: Forms in which the synthetic table can be written.
@@ -21,23 +22,6 @@ MOST_ROWS_PER_UNIT = 1_000_000
 MOST_EXPECTED_ROWS = 10**10
 MOST_SYNTHETIC_ROWS = 100_000_000
 LARGEST_SEED = 2**63 - 1
-#: Marks that join letters in some scripts, and are therefore no trick.
-_JOINERS = "\u200c\u200d"
-_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-
-
-def invisible(text: str) -> str | None:
-    """The first control, direction or zero-width character of a text, or None.
-
-    >>> print(invisible("ages 1 to 9"))
-    None
-    >>> invisible("a" + chr(0x202E) + "b") == chr(0x202E)
-    True
-    """
-    for mark in text:
-        if mark not in _JOINERS and unicodedata.category(mark) in _INVISIBLE:
-            return mark
-    return None
 
 
 def without_none(plain: Mapping[str, Any]) -> dict[str, Any]:

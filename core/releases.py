@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,7 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ReleaseError
+from core.archives import DAMAGE, open_archive
+from core.errors import JustitiaError, ReadingError, ReleaseError
+from core.plain_data import json_value
 from core.provenance import Provenance, Relation, Unit
 from core.roles import Roles
 from core.schema import Schema
@@ -294,8 +294,25 @@ class TreeRelease:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> TreeRelease:
-        """Inverse of :meth:`to_bytes`; pickles are refused."""
+        """Inverse of :meth:`to_bytes`; pickles and damaged content are refused.
+
+        Raises
+        ------
+        ReleaseError
+            The bytes are no release of this type.
+        """
         header, arrays = unpack_bytes(blob, "TreeRelease")
+        try:
+            return cls._from_plain(header, arrays)
+        except (JustitiaError, *NONSENSE) as error:
+            raise ReleaseError(
+                "the stored release is damaged; restore the store's backup"
+            ) from error
+
+    @classmethod
+    def _from_plain(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> TreeRelease:
         scores = header["scores"]
         return cls(
             provenance=Provenance.from_dict(header["provenance"]),
@@ -350,11 +367,10 @@ def _unpack(
     )
 
 
-#: What reading a damaged archive raises; MemoryError where a length was damaged.
-_DAMAGE = (
-    *(ValueError, KeyError, OSError, EOFError, RuntimeError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+#: What values of the wrong kind or shape raise where a release is put together from them.
+NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+#: A release unpacks to at most so many bytes.
+MAXIMUM_BYTES = 1_000_000_000
 
 
 def pack_bytes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -368,14 +384,18 @@ def pack_bytes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
 
 def unpack_bytes(blob: bytes, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Inverse of :func:`pack_bytes`; refuses pickles and other types."""
+    damaged = "the stored release is damaged; restore the store's backup"
     try:
+        with open_archive(blob, "the stored release", MAXIMUM_BYTES):
+            pass  # it unpacks to no more than it may
         with np.load(io.BytesIO(blob), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays.pop("header").tobytes().decode())
-    except _DAMAGE as error:
-        raise ReleaseError("the stored release is damaged; restore the store's backup") from error
-    if header.get("type") != kind:
-        raise ReleaseError(f"the stored release is a {header.get('type')}, not a {kind}")
+        header = json_value(arrays.pop("header").tobytes().decode(), "the stored release")
+        found = header.get("type")
+    except (ReadingError, AttributeError, *DAMAGE) as error:
+        raise ReleaseError(damaged) from error
+    if found != kind:
+        raise ReleaseError(f"the stored release is a {str(found)[:40]}, not a {kind}")
     return header, arrays
 
 

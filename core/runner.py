@@ -13,9 +13,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from core.attachment import LOCAL_OWNER, Attached, attach, attach_simulated, read_for
+from core.attachment import (
+    LOCAL_OWNER,
+    Attached,
+    attach,
+    attach_simulated,
+    open_for,
+    places_of,
+    read_for,
+)
 from core.deriving import Derived, derive
-from core.errors import Cancelled, SimulationError
+from core.errors import Cancelled, PlanError, SimulationError
 from core.measuring import Measured, identities_for, measure, releases_of, unpaid
 from core.outcome import Releases
 from core.outlook import Outlook, outlook_for
@@ -24,6 +32,7 @@ from core.plan import Plan, read_plan
 from core.private.ledger import Ledger, Spend, SpendState
 from core.protocols import Progress
 from core.quality import misread_columns
+from core.release_log import account
 
 #: Seconds to wait for another process that measures the same release.
 PATIENCE = 600.0
@@ -79,6 +88,10 @@ def ledger_document(
         "spent_rho": str(spent),
         "remaining_rho": str(terms.cap - spent),
         "delta": terms.delta,
+        # Salted, and so no clock either; the ledger proves later that it has not forgotten this.
+        "chain_head": None
+        if terms.simulated
+        else ledger.chain_head([spend.request_id for spend in upto]),
         "spends": [_spend_dict(spend, timed=not terms.simulated) for spend in upto],
     }
 
@@ -115,7 +128,8 @@ def run(
     Parameters
     ----------
     plan_path, data, out
-        The plan, the table (CSV, Parquet or Excel) and the folder to write into.
+        The plan, the table (a CSV, Parquet or Excel file; a folder or glob of CSV or Parquet
+        files; the address of a table in a database) and the folder to write into.
     simulate
         Seed of simulated, not private noise; nothing is charged anywhere.
     population
@@ -136,12 +150,18 @@ def run(
     plan = read_plan(plan_path)
     if population is not None:
         plan = replace(plan, population=replace(plan.population, name=population))
-    with output_folder(Path(out), plan, (Path(plan_path), Path(data)), simulate is not None) as to:
-        raw = read_for(plan, data)
-        if simulate is not None:
-            attached = attach_simulated(plan, raw, simulate, allow_real=allow_real_data)
-        else:
-            attached = attach(plan, raw, Ledger(ledger_url))
+    inputs = (Path(plan_path), *places_of(data))
+    with output_folder(Path(out), plan, inputs, simulate is not None) as to:
+        raw = open_for(plan, data)
+        try:
+            if simulate is not None:
+                attached = attach_simulated(
+                    plan, raw, simulate, allow_real=allow_real_data, progress=progress
+                )
+            else:
+                attached = attach(plan, raw, Ledger(ledger_url), progress=progress)
+        except Cancelled:
+            raise PlanError("cancelled while the table was read; nothing was spent") from None
         notes = tuple(raw.report.notes)
         del raw
         identities = identities_for(plan, attached, again=new_release)
@@ -150,7 +170,8 @@ def run(
             before_charge(outlook_for(plan), attached.notes)
         for identity in identities:
             _wait_for_others(attached.ledger, identity)
-        measured = measure(attached, plan, identities, progress)
+        actor = account() if simulate is None else None
+        measured = measure(attached, plan, identities, progress, actor=actor)
         attached.vault.close()
         for one in measured:
             if one.release.partial and not one.replayed:

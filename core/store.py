@@ -79,6 +79,8 @@ class Store:
         blob = self._ledger.release_blob(request_id)
         if spend is None or blob is None or spend.release_kind is None:
             state = "nothing was charged" if spend is None else spend.state.value
+            if spend is not None and spend.release_kind is not None:
+                state += "; its result was deleted under the retention policy"
             raise LedgerError(f"request {request_id!r} has no release ({state})")
         return StoredRelease(blob, spend.release_kind, spend)
 

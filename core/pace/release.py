@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.errors import JustitiaError, ReleaseError
 from core.moments import FloatArray, IntArray, MomentFrame, Scale
 from core.provenance import Provenance
-from core.releases import pack_bytes, unpack_bytes
+from core.releases import NONSENSE, pack_bytes, unpack_bytes
 from core.schema import Schema
 
 Pair = tuple[str, str]
@@ -352,7 +352,7 @@ class CovarianceRelease:
         header, arrays = unpack_bytes(blob, "CovarianceRelease")
         try:
             return _read(header, arrays)
-        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        except NONSENSE as error:
             raise ReleaseError(
                 "the stored covariance is damaged; restore the store's backup"
             ) from error
@@ -363,7 +363,7 @@ class CovarianceRelease:
 def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CovarianceRelease:
     rows, means, clip = header["rows"], header["means"], header["clip"]
     floats = {
-        name: np.asarray(arrays[name], dtype=np.float64)
+        name: _finite(arrays[name])
         for name in ("sums", "sigmas", "mean_values", "mean_sigmas", "mean_sums")
     }
     return CovarianceRelease(
@@ -395,7 +395,7 @@ def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Cova
             Fraction(clip["rho"]),
         ),
         draws=tuple(_draw_from(plain) for plain in header["draws"]),
-        pairs=cast(IntArray, np.asarray(arrays["pairs"], dtype=np.int64)),
+        pairs=_whole_numbers(arrays["pairs"]),
         sums=floats["sums"],
         sigmas=floats["sigmas"],
         rounds=tuple(Round.from_dict(plain) for plain in header["rounds"]),
@@ -403,6 +403,18 @@ def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Cova
         forecasts=tuple((str(name), float(value)) for name, value in header["forecasts"]),
         partial=bool(header["partial"]),
     )
+
+
+def _finite(values: NDArray[Any]) -> FloatArray:
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise ValueError("not finite numbers")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _whole_numbers(values: NDArray[Any]) -> IntArray:
+    if values.dtype.kind not in "iu":
+        raise ValueError("not whole numbers")
+    return np.asarray(values, dtype=np.int64)
 
 
 def _draw_dict(draw: Draw) -> dict[str, Any]:

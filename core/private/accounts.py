@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 
-from core.errors import BudgetError, LedgerError, SchemaError
-from core.private.zcdp import as_rho
+from core.errors import BudgetError, BudgetExceeded, LedgerError, SchemaError
+from core.private.zcdp import as_rho, format_rho
 from core.releases import Relation, Unit
 
 _MAXIMUM_NAME = 200
@@ -125,6 +126,60 @@ class Spend:
     release_sha256: str | None
     message: str
     owner: str = "local"
+
+
+def check_same_terms(stored: Population, wanted: Population) -> None:
+    """Refuse a population on other terms than those that were fixed when it was made.
+
+    Raises
+    ------
+    LedgerError
+        The relation, the unit, or whether it is simulated differ.
+    """
+    for part, words in (
+        ("relation", "relation"),
+        ("unit", "unit of protection"),
+        ("simulated", "kind (simulated or real)"),
+    ):
+        if getattr(stored, part) != getattr(wanted, part):
+            raise LedgerError(
+                f"population {stored.name!r} exists with another {words}; that is fixed when a "
+                "ledger is created. Use the same one, or another population's name"
+            )
+
+
+def check_room(population: Population, spent: Fraction, fresh: Sequence[Charge]) -> None:
+    """Refuse charges that together would pass a population's cap.
+
+    Raises
+    ------
+    BudgetExceeded
+        They would; nothing was charged.
+    """
+    asked = sum((charge.rho for charge in fresh), Fraction(0))
+    left = max(population.cap - spent, Fraction(0))
+    if asked > left:
+        raise BudgetExceeded(
+            f"population {population.name!r} has rho = {format_rho(left)} left of its cap "
+            f"{format_rho(population.cap)}, and this asks for {format_rho(asked)}; nothing was "
+            "spent and the data were not touched. Ask for less, or raise the cap on purpose"
+        )
+
+
+def check_same_charge(stored: Spend, charge: Charge, population: str, owner: str) -> None:
+    """Refuse a request id that was charged for something else.
+
+    Raises
+    ------
+    LedgerError
+        Population, owner, purpose or amount differ.
+    """
+    same_owner = (stored.population, stored.owner) == (population, owner)
+    if not same_owner or (stored.what, stored.rho) != (charge.what, charge.rho):
+        raise LedgerError(
+            f"request {charge.request_id!r} was charged before for another population, purpose "
+            "or amount; give the new one an id of its own"
+        )
 
 
 def check_name(name: object, what: str) -> None:

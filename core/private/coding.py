@@ -8,7 +8,7 @@ confidential and is not told to anybody.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -61,10 +61,7 @@ def encode(
         If a declared column or the person column is not in the file, or none can be modelled.
     """
     unit = Unit() if unit is None else unit
-    modelled = schema.modelled
-    if not modelled:
-        raise SchemaError("no column can be modelled; declare at least one that is not excluded")
-    require_in_file(raw, [column.name for column in modelled])
+    modelled = modelled_in_file(raw, schema)
     frame = raw.frame
     if unit.person_column is not None:
         require_in_file(raw, [unit.person_column])
@@ -72,7 +69,7 @@ def encode(
     codes: dict[str, NDArray[Any]] = {}
     numbers: dict[str, FloatArray] = {}
     for column in modelled:
-        cells, values = _coded(frame[column.name], column, raw.report.decimal)
+        cells, values = coded_column(frame[column.name], column, raw.report.decimal)
         codes[column.name] = cells
         if values is not None:
             numbers[column.name] = values
@@ -84,7 +81,36 @@ def undeclared(raw: RawTable, schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in raw.names if name not in schema)
 
 
-def require_in_file(raw: RawTable, names: list[str]) -> None:
+class Named(Protocol):
+    """A table with a name for messages, and names of columns."""
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        ...
+
+
+def modelled_in_file(raw: Named, schema: Schema) -> tuple[Column, ...]:
+    """The declared columns that are coded, all of which the file has.
+
+    Raises
+    ------
+    SchemaError
+        If one is not in the file, or none can be modelled.
+    """
+    modelled = schema.modelled
+    if not modelled:
+        raise SchemaError("no column can be modelled; declare at least one that is not excluded")
+    require_in_file(raw, [column.name for column in modelled])
+    return modelled
+
+
+def require_in_file(raw: Named, names: list[str]) -> None:
     """Refuse a column that the file lacks.
 
     Raises
@@ -105,10 +131,10 @@ def _compact(codes: IntArray, size: int) -> NDArray[Any]:
     return codes.astype(np.uint8 if size <= 256 else np.uint16)
 
 
-def _coded(
+def coded_column(
     series: pd.Series[Any], column: Column, decimal: str
 ) -> tuple[NDArray[Any], FloatArray | None]:
-    """Codes of one column, and its clipped numbers where it has an axis."""
+    """Codes of one column, and its clipped numbers where it has an axis; each cell by itself."""
     landing = column.missing_code if column.missing_code is not None else column.constant_code
     missing_code = cast(int, landing)
     if column.kind in LABELLED_KINDS:

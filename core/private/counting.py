@@ -10,7 +10,7 @@ table is a few chunks and the histograms at work, whatever the number of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ CHUNK_ROWS = 65_536
 PACKED_CELLS = 128
 #: Histogram cells held at once over all super-pairs of a group (int64, so 32 MiB).
 GROUP_CELLS = 1 << 22
+#: From so many cells a row on, rows are added one by one.
+_SPARSE = 4
 
 
 def pack_columns(sizes: Mapping[str, int], limit: int = PACKED_CELLS) -> tuple[Clique, ...]:
@@ -70,6 +72,7 @@ def count_cliques(
     cliques: Sequence[Clique],
     *,
     maps: Mapping[str, IntArray] | None = None,
+    told: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[int, IntArray]]:
     """Yield ``(index in cliques, exact table)`` for every clique, in no promised order.
 
@@ -83,24 +86,110 @@ def count_cliques(
         Distinct column names each; the table's axes follow their order.
     maps
         For recoded columns, the new code of every declared code.
+    told
+        Called between chunks of rows as (done, total); may raise to stop.
 
     Yields
     ------
     tuple[int, ndarray]
         ``int64`` tables with ``shape = tuple(sizes[name] for name in clique)``.
     """
-    lookups = {name: _lookup(table) for name, table in (maps or {}).items()}
     rows = len(next(iter(codes.values()))) if codes else 0
-    for group in _groups(_blocks(sizes, cliques)):
-        totals = [np.zeros(block.cells, dtype=np.int64) for block in group]
+    groups = list(_groups(_blocks(sizes, cliques), GROUP_CELLS))
+    lookups = {name: _lookup(table) for name, table in (maps or {}).items()}
+    for number, group in enumerate(groups):
+        tally = Tally(group, sizes, cliques, lookups)
         # Chunks grow with the histograms, so that allocating them stays the smaller cost.
-        step = max(CHUNK_ROWS, *(block.cells for block in group))
+        step = max(CHUNK_ROWS, tally.largest)
         for start in range(0, rows, step):
-            chunk = _Chunk(codes, sizes, lookups, slice(start, min(start + step, rows)))
-            for block, total in zip(group, totals, strict=True):
-                np.add(total, np.bincount(chunk.index(block), minlength=block.cells), out=total)
-        for block, total in zip(group, totals, strict=True):
-            yield from _sum_out(block, total, sizes, cliques)
+            if told is not None and start + number:
+                told(number * rows + start, len(groups) * rows)
+            stop = min(start + step, rows)
+            tally.add({name: codes[name][start:stop] for name in tally.names})
+        yield from tally.tables()
+
+
+class Tally:
+    """Histograms that grow chunk by chunk, and the tables that are read from them at the end.
+
+    Made by :func:`tallies`; counts are exact up to 2**63 rows.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[_Block],
+        sizes: Mapping[str, int],
+        cliques: Sequence[Clique],
+        lookups: Mapping[str, Codes],
+    ) -> None:
+        self._blocks, self._sizes, self._cliques = blocks, sizes, cliques
+        self._lookups = lookups
+        self._totals = [np.zeros(block.cells, dtype=np.int64) for block in blocks]
+        self.names = frozenset(name for block in blocks for part in block.parts for name in part)
+        self.largest = max(block.cells for block in blocks)
+
+    def add(self, codes: Mapping[str, Codes]) -> None:
+        """Count some more rows: one array of declared codes a column, all of one length."""
+        chunk = _Chunk(codes, self._sizes, self._lookups)
+        for block, total in zip(self._blocks, self._totals, strict=True):
+            index = chunk.index(block)
+            if block.cells > _SPARSE * len(index):  # a fresh histogram would cost more than rows
+                np.add.at(total, index, 1)
+            else:
+                np.add(total, np.bincount(index, minlength=block.cells), out=total)
+
+    def tables(self) -> Iterator[tuple[int, IntArray]]:
+        """``(index in cliques, exact table)``; a histogram is dropped once it is read."""
+        blocks, totals = list(self._blocks), self._totals
+        self._blocks, self._totals = (), []
+        while blocks:
+            yield from _sum_out(blocks.pop(0), totals.pop(0), self._sizes, self._cliques)
+
+
+def tallies(
+    sizes: Mapping[str, int],
+    cliques: Sequence[Clique],
+    *,
+    maps: Mapping[str, IntArray] | None = None,
+    cells: int,
+) -> Iterator[Tally]:
+    """One tally after the other that together answer all cliques; for rows that come in batches.
+
+    Parameters
+    ----------
+    sizes, cliques, maps
+        As for :func:`count_cliques`.
+    cells
+        Most histogram cells of one tally; a larger single table stays whole.
+    """
+    lookups = {name: _lookup(table) for name, table in (maps or {}).items()}
+    for group in _groups(_blocks(sizes, cliques), cells):
+        yield Tally(group, sizes, cliques, lookups)
+
+
+def count_blocks(
+    sizes: Mapping[str, int],
+    cliques: Sequence[Clique],
+    histogram: Callable[[Clique], IntArray],
+    told: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[int, IntArray]]:
+    """As :func:`count_cliques`, for engines that count themselves: one question a histogram.
+
+    Parameters
+    ----------
+    sizes, cliques
+        As for :func:`count_cliques`.
+    histogram
+        Counts of all cells of these columns together, flat, the last column fastest.
+    told
+        Called before every question as (done, total); may raise to stop.
+    """
+    blocks = _blocks(sizes, cliques)
+    for number, block in enumerate(blocks):
+        if told is not None:
+            told(number, len(blocks))
+        total = histogram(tuple(name for part in block.parts for name in part))
+        yield from _sum_out(block, total, sizes, cliques)
 
 
 def _blocks(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> list[_Block]:
@@ -132,12 +221,12 @@ def _blocks(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> list[_Block]
     return packed + direct
 
 
-def _groups(blocks: list[_Block]) -> Iterator[list[_Block]]:
-    """Cut the blocks into runs whose histograms fit ``GROUP_CELLS`` together."""
+def _groups(blocks: list[_Block], limit: int) -> Iterator[list[_Block]]:
+    """Cut the blocks into runs whose histograms have at most ``limit`` cells together."""
     group: list[_Block] = []
     cells = 0
     for block in sorted(blocks, key=lambda block: block.cells):
-        if group and cells + block.cells > GROUP_CELLS:
+        if group and cells + block.cells > limit:
             yield group
             group, cells = [], 0
         group.append(block)
@@ -165,9 +254,8 @@ class _Chunk:
         codes: Mapping[str, Codes],
         sizes: Mapping[str, int],
         lookups: Mapping[str, Codes],
-        rows: slice,
     ) -> None:
-        self._codes, self._sizes, self._lookups, self._rows = codes, sizes, lookups, rows
+        self._codes, self._sizes, self._lookups = codes, sizes, lookups
         self._packed: dict[Clique, Codes] = {}
 
     def index(self, block: _Block) -> Codes:
@@ -195,7 +283,7 @@ class _Chunk:
 
     def _read(self, name: str) -> Codes:
         """One column's (recoded) codes."""
-        codes: Codes = self._codes[name][self._rows]
+        codes: Codes = self._codes[name]
         return self._lookups[name].take(codes) if name in self._lookups else codes
 
 

@@ -18,11 +18,10 @@ from core.delimited import (
 )
 from core.errors import ReadingError
 from core.private.raw import Limits, RawTable, ReadingReport, settle_names
+from core.spreadsheet import GUARDED, unguarded
 
-#: Rows split into columns at a time; bounds the memory of the text form.
-_CHUNK = 1 << 16
-#: One apostrophe before a formula character; written by ``core.decoding`` "for spreadsheets".
-_GUARD = r"\A'('*[=+\-@\t\r])"
+#: Cells split into columns at a time; bounds the memory of the text form.
+_CHUNK = 1 << 20
 _COMMA_NUMBER = r"\A\s*[+-]?(\d+,\d*|,\d+|\d{1,3}(\.\d{3})+,\d+)\s*\z"
 _COMMA_GROUPS = r"\A\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*\z"
 _DOT_NUMBER = r"\A\s*[+-]?(\d+\.\d*|\.\d+)\s*\z"
@@ -57,7 +56,7 @@ def read_csv(
     if kind is not None:
         raise ReadingError(f"{name}: this is {kind}, not a CSV file; export the table as CSV")
     encoding = find_encoding(data, name, options.encoding)
-    delimiter, guessed = _delimiter(data, encoding.codec, name, options.delimiter)
+    delimiter, guessed = settled_delimiter(data, encoding.codec, name, options.delimiter)
     stream = records(text_lines(data, encoding.codec, name), delimiter, name)
     header = next((record for _, record in stream if record), None)
     if header is None:
@@ -65,12 +64,12 @@ def read_csv(
     marked = data.startswith(b"\xef\xbb\xbf")
     guard = marked if options.formula_guard is None else options.formula_guard
     names = settle_names(
-        [_without_guard(text) for text in header] if guard else header, rename, name, limits
+        [unguarded(text) for text in header] if guard else header, rename, name, limits
     )
     table = _table(stream, names, name, limits)
     notes = [f"{encoding.words}; columns separated by {_words(delimiter)}"]
     if guard:
-        table, found = _unguarded(table)
+        table, found = without_guards(table)
         if found:
             notes.append(
                 "apostrophes before = + - @ were read as a spreadsheet's formula guard and taken "
@@ -107,7 +106,8 @@ def _words(delimiter: str) -> str:
     return DELIMITERS.get(delimiter, repr(delimiter))
 
 
-def _delimiter(data: bytes, codec: str, name: str, declared: str | None) -> tuple[str, bool]:
+def settled_delimiter(data: bytes, codec: str, name: str, declared: str | None) -> tuple[str, bool]:
+    """The declared delimiter, or what the first rows speak for, and whether that is a guess."""
     if declared is None:
         return find_delimiter(data, codec, name)
     by_word = {word: sign for sign, word in DELIMITERS.items()}
@@ -127,28 +127,31 @@ def _table(
 
     batches = []
     rows: list[list[str]] = []
-    total = 0
-    for row in _rows(stream, len(names), name):
+    total, size = 0, max(_CHUNK // len(names), 1)
+    for row in full_rows(stream, len(names), name):
         rows.append(row)
-        if len(rows) == _CHUNK:
-            batches.append(_batch(pa, rows))
+        if len(rows) == size:
+            batches.append(text_batch(pa, rows))
             total += len(rows)
             rows = []
         if total + len(rows) > limits.rows:
             raise ReadingError(f"{name}: more than {limits.rows} rows; split the file")
     if rows:
-        batches.append(_batch(pa, rows))
+        batches.append(text_batch(pa, rows))
     if not batches:
         raise ReadingError(f"{name}: there is a header but no row below it; choose a full file")
     return pa.Table.from_batches(batches)
 
 
-def _batch(pa: Any, rows: list[list[str]]) -> Any:
+def text_batch(pa: Any, rows: list[list[str]]) -> Any:
+    """Rows as Arrow text columns named by position."""
     columns = [pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)]
     return pa.record_batch(columns, names=[str(index) for index in range(len(columns))])
 
 
-def _rows(stream: Iterator[tuple[int, list[str]]], width: int, name: str) -> Iterator[list[str]]:
+def full_rows(
+    stream: Iterator[tuple[int, list[str]]], width: int, name: str
+) -> Iterator[list[str]]:
     """Rows of the header's width.
 
     Blank lines are skipped; in a table of one column a blank line between rows is a blank cell,
@@ -170,26 +173,22 @@ def _rows(stream: Iterator[tuple[int, list[str]]], width: int, name: str) -> Ite
             )
 
 
-def _without_guard(text: str) -> str:
-    """A text without its formula guard.
-
-    >>> _without_guard("'=1+1"), _without_guard("'quoted'")
-    ('=1+1', "'quoted'")
-    """
-    rest = text.lstrip("'")
-    return text[1:] if text.startswith("'") and rest[:1] in tuple("=+-@\t\r") else text
-
-
-def _unguarded(table: Any) -> tuple[Any, bool]:
+def without_guards(table: Any) -> tuple[Any, bool]:
+    """The table without formula guards, which ``core.decoding`` writes "for spreadsheets"."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     found = False
     for index in range(table.num_columns):
         column = table.column(index)
-        if pc.any(pc.match_substring_regex(column, _GUARD)).as_py():
+        has_guard = pc.match_substring_regex(column, GUARDED)
+        if pc.any(has_guard).as_py():
             found = True
-            plain = pc.replace_substring_regex(column, _GUARD, r"\1")
-            table = table.set_column(index, table.field(index), plain)
+            plain = [unguarded(text) for text in column.filter(has_guard).to_pylist()]
+            column = pc.replace_with_mask(
+                column.combine_chunks(), has_guard.combine_chunks(), pa.array(plain, column.type)
+            )
+            table = table.set_column(index, table.field(index), column)
     return table, found
 
 

@@ -25,13 +25,20 @@ from sqlalchemy import (
     inspect,
     select,
     text,
+    update,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from core.errors import LedgerError
-from core.private.ledger_tables import TABLES_VERSION, metadata, version_rows
+from core.private.ledger_tables import (
+    TABLES_VERSION,
+    UNCHAINED_VERSION,
+    event_rows,
+    metadata,
+    version_rows,
+)
 
 #: How long a transaction waits for another one before it gives up.
 BUSY_SECONDS = 30.0
@@ -49,8 +56,9 @@ class Database:
     Parameters
     ----------
     url
-        ``sqlite:///FILE``, ``sqlite://`` (in memory), ``postgresql://...``; None for
-        ``justitia.sqlite`` in the folder ``JUSTITIA_HOME`` (default ``~/.justitia``).
+        ``sqlite:///FILE``, ``sqlite://`` (in memory), ``postgresql://...``; None for what
+        ``JUSTITIA_LEDGER`` names, or ``justitia.sqlite`` in the folder ``JUSTITIA_HOME`` (default
+        ``~/.justitia``).
     busy_seconds
         How long a transaction waits for another one.
 
@@ -60,8 +68,9 @@ class Database:
         The database cannot be opened; one message for every cause.
     """
 
-    def __init__(self, url: str | None = None, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, url: str | URL | None = None, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._busy_seconds = busy_seconds
+        url = declared(url)
         self._url = _parse_url(url)
         self.path = _file_of(self._url)
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
@@ -77,6 +86,14 @@ class Database:
     def words(self) -> str:
         """The URL without its password."""
         return self._url.render_as_string(hide_password=True)
+
+    @property
+    def place(self) -> str:
+        """Where the database lives, without any user or password."""
+        if self.is_sqlite:
+            return str(self._url.database)
+        url = self._url
+        return f"{url.host or 'localhost'}:{url.port or 5432}/{url.database or ''}"
 
     def _make_engine(self, in_memory: bool) -> Engine:
         if not self.is_sqlite:
@@ -110,9 +127,9 @@ class Database:
     # -- transactions ----------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
-        with self._transaction(writes=False) as connection:
+    def reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
+        """A transaction that only reads; of one moment, if its queries have to fit together."""
+        with self._transaction(writes=False, snapshot=snapshot) as connection:
             yield connection
 
     @contextmanager
@@ -133,12 +150,15 @@ class Database:
             yield connection
 
     @contextmanager
-    def _transaction(self, writes: bool) -> Iterator[Connection]:
+    def _transaction(self, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
+        options: dict[str, Any] = {"justitia_writes": writes}
+        if snapshot and not self.is_sqlite:  # a transaction of SQLite is a snapshot in any case
+            options["isolation_level"] = "REPEATABLE READ"
         try:
             with (
                 self._turn,
                 self._engine.connect() as plain,
-                plain.execution_options(justitia_writes=writes) as connection,
+                plain.execution_options(**options) as connection,
                 connection.begin(),
             ):
                 yield connection
@@ -178,29 +198,55 @@ class Database:
             self._keep_a_write_ahead_log()
         with self.reading() as connection:
             found = _version(connection)
-        if found is None:
+        if found in (None, UNCHAINED_VERSION):
             with self.writing() as connection:
                 if not self.is_sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-                found = _version(connection)
-                if found is None:
-                    self._refuse_lost_ledger()
-                    metadata.create_all(connection)
-                    connection.execute(insert(version_rows).values(version=TABLES_VERSION))
-                    found = TABLES_VERSION
+                found = self._make_or_move(connection)
         if found != TABLES_VERSION:
             raise LedgerError(
                 f"the ledger {self.words} was written by another version of Justitia (tables "
                 f"{found}, here {TABLES_VERSION}); use that version"
             )
 
+    def _make_or_move(self, connection: Connection) -> int | None:
+        """Make the tables, or give an older ledger its chain; the version they have now."""
+        from core.private.chain import Book
+        from core.private.history import opened
+        from core.private.mending import adopt
+
+        found = _version(connection)
+        if found is None:
+            self._refuse_lost_ledger()
+            metadata.create_all(connection)
+            connection.execute(insert(version_rows).values(version=TABLES_VERSION))
+            Book(connection).append(opened())
+        elif found == UNCHAINED_VERSION:
+            event_rows.create(connection)
+            adopt(connection)
+            connection.execute(update(version_rows).values(version=TABLES_VERSION))
+        else:
+            return found
+        return TABLES_VERSION
+
     def _refuse_lost_ledger(self) -> None:
-        """An empty file beside a secret was a ledger: its spends must not be forgotten."""
-        if self.path is not None and secret_path(self.path).exists():
+        """An empty database that was seen before was a ledger: do not forget its spends."""
+        from core.private.witness import lost_at, witness_path
+
+        if self.path is not None:
+            kept = [
+                file for file in (secret_path(self.path), witness_path(self.path)) if file.exists()
+            ]
+        elif not self.is_sqlite:
+            kept = lost_at(self.place)
+        else:
+            kept = []
+        if kept:
+            names = " and ".join(file.name for file in kept)
             raise LedgerError(
-                f"the ledger {self.words} is gone or empty, but its secret is still there; restore "
-                "its backup: without it, what was spent would count as unspent (to start over on "
-                f"purpose, remove {secret_path(self.path).name} too)"
+                f"the ledger {self.words} is gone or empty, but {names} is still there; restore "
+                "its backup (python -m core ledger --restore FILE): without it, what was spent "
+                f"would count as unspent (to start over on purpose, remove {names} too)"
             )
 
     def _keep_a_write_ahead_log(self) -> None:
@@ -243,7 +289,7 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _parse_url(url: str | None) -> URL:
+def _parse_url(url: str | URL | None) -> URL:
     if url is None:
         return URL.create("sqlite", database=str(home() / "justitia.sqlite"))
     try:
@@ -271,6 +317,16 @@ def _parse_url(url: str | None) -> URL:
 def _file_of(url: URL) -> Path | None:
     in_file = url.get_backend_name() == "sqlite" and url.database != ":memory:"
     return Path(str(url.database)) if in_file else None
+
+
+def ledger_file(url: str | None) -> Path | None:
+    """Which file a ledger's URL means; None for a server or memory."""
+    return _file_of(_parse_url(declared(url)))
+
+
+def declared(url: str | URL | None) -> str | URL | None:
+    """The URL, or the one that ``JUSTITIA_LEDGER`` names, or None for the default file."""
+    return os.environ.get("JUSTITIA_LEDGER") or None if url is None else url
 
 
 def secret_path(file: Path) -> Path:

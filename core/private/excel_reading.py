@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import warnings
-import zipfile
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any
 
 import pandas as pd
 
+from core.archives import open_archive
 from core.errors import ReadingError
 from core.private.raw import Limits, RawTable, ReadingReport, settle_names
+from core.private.workbook_xml import refuse_tricks
 
-#: Excel's own limit of columns; more in a sheet's XML is a trick.
-_MOST_COLUMNS = 16_384
+_BOOK = "xl/workbook.xml"
+#: Excel's own limit of rows; more in a sheet's XML is a trick.
+_MOST_ROWS = 1_048_576
+#: Cells that are kept in memory, empty ones between others included.
+_MOST_CELLS = 30_000_000
+#: Everything in a workbook but its sheets is held in memory at once.
+_MOST_ASIDE = 300_000_000
 
 
 def is_workbook(data: bytes) -> bool:
@@ -25,10 +31,11 @@ def is_workbook(data: bytes) -> bool:
     if not data.startswith(b"PK"):
         return False
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        return False
+        with open_archive(data, "the workbook", sys.maxsize) as archive:
+            return _BOOK in archive.namelist()
+    except ReadingError:
+        # Too strange to open, and named for what it claims to be: reading it says why not.
+        return _BOOK.encode() in data
 
 
 def read_excel(
@@ -95,15 +102,19 @@ def read_excel(
 
 def _refuse_size(data: bytes, name: str, limits: Limits) -> None:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(item.file_size for item in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, zlib.error):
-        raise ReadingError(f"{name}: the workbook is damaged; save it again as .xlsx") from None
-    if unpacked > limits.unpacked_bytes:
-        raise ReadingError(
-            f"{name}: unpacked, the workbook is larger than {limits.unpacked_bytes:,} bytes; "
-            "export the sheet as CSV"
-        )
+        with open_archive(data, name, limits.unpacked_bytes) as archive:
+            aside = [
+                item.file_size
+                for item in archive.infolist()
+                if not item.filename.startswith("xl/worksheets/")
+            ]
+            if sum(aside) > _MOST_ASIDE:
+                raise ReadingError(
+                    f"{name}: its texts and styles, unpacked, exceed {_MOST_ASIDE:,} bytes"
+                )
+            refuse_tricks(archive, name)
+    except ReadingError as error:
+        raise ReadingError(f"{error}; save it again as .xlsx, or export the sheet as CSV") from None
 
 
 def _sheet(
@@ -119,12 +130,18 @@ def _sheet(
         chosen = sheets[_position(titles, wanted, name)]
         chosen.reset_dimensions()
         rows: list[list[Any]] = []
-        for cells in chosen.iter_rows(values_only=True):
+        most, held = min(limits.rows, _MOST_ROWS), 0
+        for number, cells in enumerate(chosen.iter_rows(values_only=True)):
             row = _trimmed(cells)
-            if len(row) > _MOST_COLUMNS or (rows and len(rows) > limits.rows):
+            held += len(row)
+            if number > _MOST_ROWS or len(rows) > most or len(row) > limits.columns:
                 raise ReadingError(
-                    f"{name}: the sheet is larger than {limits.rows} rows or {_MOST_COLUMNS} "
-                    "columns; keep what you need"
+                    f"{name}: the sheet is larger than {most} rows or {limits.columns} columns; "
+                    "keep what you need"
+                )
+            if held > _MOST_CELLS:
+                raise ReadingError(
+                    f"{name}: the sheet has more than {_MOST_CELLS:,} cells; export it as CSV"
                 )
             if row or rows:
                 rows.append(row)

@@ -1,9 +1,10 @@
 """Recognising a table that was attached before, without keeping anything about it in the clear.
 
-The fingerprint is an HMAC-SHA256 of the canonical rows under a secret that stays beside the
-ledger.  It *reminds*: the same table, with its rows or columns in another order, is recognised.
-It stops nobody: one changed cell makes another fingerprint.  It is never exported; the id that is
-exported is random (:meth:`core.private.ledger.Ledger.table_id`).
+The fingerprint is made of HMAC-SHA256 digests of the canonical values under a secret that stays
+beside the ledger, see :class:`Fingerprint`.  It *reminds*: the same table, with its rows or
+columns in another order, is recognised, read whole or in batches.  It stops nobody: one changed
+cell makes another fingerprint.  It is never exported; the id that is exported is random
+(:meth:`core.private.ledger.Ledger.table_id`).
 
 Backup: copy the secret (``<ledger file>.secret``, or ``justitia.secret`` in ``JUSTITIA_HOME`` for
 a PostgreSQL ledger, the same copy on every server) together with the ledger, and protect it like
@@ -22,7 +23,8 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from pathlib import Path
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from core.errors import LedgerError
 from core.private.database import make_private_folder
@@ -38,9 +41,18 @@ if TYPE_CHECKING:
     from core.private.ledger import Ledger
 
 _SECRET_BYTES = 32
-_CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 16
 _MISSING = "m"
-_SEPARATOR = "\x1f"
+SEPARATOR = "\x1f"
+_LANES = 4
+#: SplitMix64's finaliser; the last factor is one.
+_SCRAMBLE = tuple(
+    (np.uint64(shift), np.uint64(factor))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+)
+
+Positions = NDArray[np.integer[Any]]
+Lanes = NDArray[np.uint64]
 
 
 # -- the secret ----------------------------------------------------------------------------
@@ -133,7 +145,7 @@ def _damaged(file: Path) -> LedgerError:
 
 
 def fingerprint(frame: pd.DataFrame, key: bytes) -> str:
-    """HMAC-SHA256 of a table's canonical rows, in hex; order of rows and columns is ignored.
+    """A table's keyed fingerprint, in hex; order of rows and columns is ignored.
 
     Values count by what they are, not by how a column stores them: 1 and 1.0 are one number, None
     and NaN are both missing, a date is its midnight; the text "1" is not the number 1.
@@ -145,53 +157,137 @@ def fingerprint(frame: pd.DataFrame, key: bytes) -> str:
     key
         The ledger's secret.
     """
-    names = [_canonical(name) for name in frame.columns]
-    order = sorted(range(len(names)), key=names.__getitem__)
-    digests: list[bytes] = []
-    for start in range(0, len(frame), _CHUNK_ROWS):
-        part = frame.iloc[start : start + _CHUNK_ROWS]
-        columns = [_texts(part.iloc[:, position]) for position in order]
-        rows = zip(*columns, strict=True)
-        digests.extend(hmac.digest(key, _encoded(_SEPARATOR.join(row)), "sha256") for row in rows)
-    whole = hmac.new(key, digestmod=hashlib.sha256)
-    whole.update(_encoded(_SEPARATOR.join(names[position] for position in order)))
-    whole.update(b"\x1e%d\x1e%d\x1e" % (len(names), len(frame)))
-    whole.update(b"".join(sorted(digests)))
-    return whole.hexdigest()
+    growing = Fingerprint(list(frame.columns), key)
+    for start in range(0, len(frame), CHUNK_ROWS):
+        part = frame.iloc[start : start + CHUNK_ROWS]
+        growing.add([(part.iloc[:, place], None) for place in range(part.shape[1])], len(part))
+    return growing.hexdigest()
 
 
-def _encoded(text: str) -> bytes:
+def declared_mark(key: bytes, *words: str) -> str:
+    """What stands in for a fingerprint where the rows never leave their engine.
+
+    Parameters
+    ----------
+    key
+        The ledger's secret.
+    words
+        What the steward declares: connection, table, version.  Other rows under the same words
+        pass for the same table, so that a new version needs new words.
+    """
+    text = SEPARATOR.join(["declared", *map(_escaped, words)])
+    return hmac.new(key, encoded(text), hashlib.sha256).hexdigest()
+
+
+class Fingerprint:
+    """A fingerprint that grows batch by batch and does not depend on the cut into batches.
+
+    Every value of a column has a secret digest of 256 bits, an HMAC-SHA256.  A row is the sum of
+    its digests in four lanes of 64 bits, each then scrambled (the finaliser of SplitMix64; Steele,
+    Lea and Flood 2014, Fig. 13); a table is the sum of its rows (as in the multiset hashes of
+    Clarke et al. 2003), so that no row need be kept.  Sums, names and the number of rows go into a
+    last HMAC.
+
+    Parameters
+    ----------
+    names
+        Column names, in the order in which columns will be given.
+    key
+        The ledger's secret.
+    """
+
+    def __init__(self, names: Sequence[Any], key: bytes) -> None:
+        self._key = key
+        seen: Counter[str] = Counter()
+        self._tags: list[str] = []
+        for name in map(canonical, names):  # repeated names are told apart by their order
+            self._tags.append(f"{name}{SEPARATOR}{seen[name]}")
+            seen[name] += 1
+        self._empty_row = _lanes([self._digest("row")])
+        self._sums = np.zeros(_LANES, dtype=np.uint64)
+        self._rows = 0
+        self._known: dict[int, tuple[pd.Series[Any], Lanes]] = {}
+
+    def add(self, columns: Sequence[tuple[pd.Series[Any], Positions | None]], rows: int) -> None:
+        """Some more rows.
+
+        Parameters
+        ----------
+        columns
+            The cells of every column; or few cells, and for every row the position of its own.
+            Cells that are given again as the same object cost nothing.
+        rows
+            How many rows these are.
+        """
+        state = np.repeat(self._empty_row, rows, axis=1)
+        for place, (cells, positions) in enumerate(columns):
+            digests = self._digests(place, cells)
+            state += digests if positions is None else digests.take(positions, axis=1)
+        turned = np.roll(state, 1, axis=0)
+        state ^= (turned << np.uint64(31)) | (turned >> np.uint64(33))
+        for shift, factor in _SCRAMBLE:
+            state ^= state >> shift
+            state *= factor
+        self._sums += state.sum(axis=1, dtype=np.uint64)
+        self._rows += rows
+
+    def hexdigest(self) -> str:
+        """The fingerprint of all rows so far."""
+        whole = hmac.new(self._key, digestmod=hashlib.sha256)
+        whole.update(encoded(SEPARATOR.join(sorted(self._tags))))
+        whole.update(b"\x1e%d\x1e%d\x1e" % (len(self._tags), self._rows))
+        whole.update(self._sums.astype("<u8").tobytes())
+        return whole.hexdigest()
+
+    def _digests(self, place: int, cells: pd.Series[Any]) -> Lanes:
+        """One digest a cell; each different value is digested once."""
+        known = self._known.get(place)
+        if known is not None and known[0] is cells:
+            return known[1]
+        positions, texts = different(cells)
+        tag = self._tags[place]
+        digests = _lanes([self._digest(f"{tag}{SEPARATOR}{text}") for text in texts])
+        found = digests.take(positions, axis=1)
+        self._known[place] = (cells, found)
+        return found
+
+    def _digest(self, text: str) -> bytes:
+        return hmac.digest(self._key, encoded(text), "sha256")
+
+
+def _lanes(digests: Sequence[bytes]) -> Lanes:
+    """Digests as columns of four unsigned numbers."""
+    numbers = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+    return np.ascontiguousarray(numbers.reshape(-1, _LANES).T)
+
+
+def encoded(text: str) -> bytes:
+    """A text's bytes; lone surrogates of a file's text are kept."""
     return text.encode("utf-8", "surrogatepass")
 
 
-def _texts(column: pd.Series[Any]) -> list[str]:
-    """Canonical text of every cell; each distinct value is written once where that is cheap."""
-    kind = column.dtype
-    if isinstance(kind, np.dtype) and kind.kind in "iu":
-        return [f"n{value}" for value in column.tolist()]
-    if isinstance(kind, np.dtype) and kind.kind == "f":
-        return [_number(value) for value in column.tolist()]
-    if isinstance(kind, pd.StringDtype | pd.CategoricalDtype | pd.DatetimeTZDtype) or (
-        isinstance(kind, np.dtype) and kind.kind in "bMm"
-    ):
-        codes, values = pd.factorize(column)
-        known = np.array([*map(_canonical, values), _MISSING], dtype=object)
-        return list(known[codes])  # code -1 is missing
-    return _object_texts(column.astype(object))
+def different(column: pd.Series[Any]) -> tuple[Positions, list[str]]:
+    """Canonical texts of the different values, and each cell's position among them."""
+    if column.dtype == object:
+        return _different_objects(column)
+    codes, values = pd.factorize(column)
+    texts = [*map(canonical, values.tolist() if values.dtype.kind in "iufb" else values), _MISSING]
+    return np.where(codes < 0, len(texts) - 1, codes), texts
 
 
-def _object_texts(values: Iterable[Any]) -> list[str]:
-    known: dict[tuple[type, Any], str] = {}  # by type too: True == 1 == 1.0
-    texts = []
+def _different_objects(values: Iterable[Any]) -> tuple[Positions, list[str]]:
+    known: dict[tuple[type, Any], int] = {}  # by type too: True == 1 == 1.0
+    texts: list[str] = []
+    positions = []
     for value in values:
         try:
-            text = known.get((value.__class__, value))
-            if text is None:
-                text = known[value.__class__, value] = _canonical(value)
+            place = known.setdefault((value.__class__, value), len(texts))
         except TypeError:  # lists and the like cannot be looked up
-            text = _canonical(value)
-        texts.append(text)
-    return texts
+            place = len(texts)
+        if place == len(texts):
+            texts.append(canonical(value))
+        positions.append(place)
+    return np.array(positions, dtype=np.intp), texts
 
 
 def _number(value: float) -> str:
@@ -215,7 +311,7 @@ def _decimal(value: Decimal) -> str:
     return f"n{short:f}" if abs(short.adjusted()) < 16 else f"n{short}"
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
     """One value as a tagged text without separators."""
     for kinds, write in _WRITERS:
         if isinstance(value, kinds):
@@ -226,8 +322,8 @@ def _canonical(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    if "\\" in text or _SEPARATOR in text:
-        return text.replace("\\", "\\\\").replace(_SEPARATOR, "\\u")
+    if "\\" in text or SEPARATOR in text:
+        return text.replace("\\", "\\\\").replace(SEPARATOR, "\\u")
     return text
 
 
@@ -249,7 +345,7 @@ def _bytes(value: bytes | bytearray) -> str:
 
 
 def _sequence(value: Iterable[Any]) -> str:
-    return f"l{_escaped(str([_canonical(item) for item in value]))}"
+    return f"l{_escaped(str([canonical(item) for item in value]))}"
 
 
 #: The first kind that fits writes the value; truth values come before integers.

@@ -9,19 +9,34 @@ Bun and Steinke 2016, Lemma 1.7).
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select, update
 
-from core.errors import BudgetExceeded, LedgerError
-from core.private.accounts import Charge, Population, Spend, SpendState
+from core.errors import LedgerError
+from core.private.accounts import (
+    Charge,
+    Population,
+    Spend,
+    SpendState,
+    check_room,
+    check_same_charge,
+    check_same_terms,
+)
+from core.private.chain import Book, Broken
 from core.private.database import BUSY_SECONDS, Clash, Database, home, secret_path
+from core.private.history import population_made
 from core.private.ledger_tables import (
-    charge_rows,
+    book_charges,
+    change_terms,
+    event_rows,
     existing_population,
     find_population,
     open_charge,
@@ -37,11 +52,17 @@ from core.private.ledger_tables import (
     to_population,
     to_text,
 )
+from core.private.verification import ChainReport, verify
+from core.private.witness import Witness
 from core.private.zcdp import as_rho, format_rho
+
+if TYPE_CHECKING:
+    from core.private.mending import Mended
 
 __all__ = ["Charge", "Ledger", "Population", "Spend", "SpendState"]
 
 _MAXIMUM_MESSAGE = 1000
+_logger = logging.getLogger("justitia.ledger")
 
 
 class Ledger:
@@ -51,7 +72,8 @@ class Ledger:
     ----------
     url
         ``sqlite:///FILE``, ``sqlite://`` (in memory, usable from several threads),
-        ``postgresql://...``; None for ``justitia.sqlite`` in ``JUSTITIA_HOME`` (``~/.justitia``).
+        ``postgresql://...``; None for what ``JUSTITIA_LEDGER`` names, or ``justitia.sqlite`` in
+        ``JUSTITIA_HOME`` (``~/.justitia``).
     busy_seconds
         How long a transaction waits for another one.
 
@@ -76,7 +98,11 @@ class Ledger:
         self.database = Database(url, busy_seconds=busy_seconds)
         #: Secret of a ledger that lives in memory, gone with it.
         self.memory_secret = secrets.token_bytes(32)
-        self.recover()
+        self.witness = Witness.of(self.database)
+        #: Why nothing can be charged, in words; None when the chain is the one seen before.
+        self.trouble = self._catch_up()
+        if self.trouble is None:
+            self.recover()
 
     @property
     def secret_file(self) -> Path | None:
@@ -88,6 +114,36 @@ class Ledger:
     def close(self) -> None:
         """Close what is open; an in-memory ledger is gone then."""
         self.database.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[Book]:
+        """A write transaction with the chain's book; the witness learns of it when it is done.
+
+        Raises
+        ------
+        LedgerError
+            The database refused, or the chain is not the one seen before; nothing was changed.
+        """
+        with self.database.writing() as connection:
+            book = Book(connection, self.witness)
+            yield book
+        if self.witness is not None:
+            try:
+                self.witness.note(book.events)
+            except LedgerError as error:  # it is committed: the next one to write notes it too
+                _logger.warning("%s", error)
+
+    def _catch_up(self) -> str | None:
+        """Let the witness learn of rows that it missed; says why where the chain is another one."""
+        if self.witness is None:
+            return None
+        with self.database.reading(snapshot=True) as connection:
+            try:
+                events = self.witness.unseen(connection)
+            except Broken as trouble:
+                return str(trouble)
+        self.witness.note(events)
+        return None
 
     # -- populations -----------------------------------------------------------------------
 
@@ -108,20 +164,19 @@ class Ledger:
             return self._create(population)
 
     def _create(self, wanted: Population) -> Population:
-        with self.database.writing() as connection:
-            row = find_population(connection, wanted.name, wanted.owner, lock=True)
+        with self.writing() as book:
+            row = find_population(book.connection, wanted.name, wanted.owner, lock=True)
             if row is None:
-                connection.execute(insert(population_rows).values(**population_columns(wanted)))
+                columns = population_columns(wanted)
+                book.connection.execute(insert(population_rows).values(**columns))
+                book.append(population_made(columns))
                 return wanted
             stored = to_population(row)
-            _check_same_terms(stored, wanted)
+            check_same_terms(stored, wanted)
             expected = wanted.expected_rows or stored.expected_rows
-            stored = replace(stored, delta=wanted.delta, expected_rows=expected)
-            connection.execute(
-                update(population_rows)
-                .where(population_rows.c.id == row.id)
-                .values(delta=stored.delta, expected_rows=expected)
-            )
+            if (stored.delta, stored.expected_rows) != (wanted.delta, expected):
+                stored = replace(stored, delta=wanted.delta, expected_rows=expected)
+                change_terms(book, row, delta=stored.delta, expected_rows=expected)
             return stored
 
     def population(self, name: str, owner: str = "local") -> Population:
@@ -148,19 +203,16 @@ class Ledger:
             There is no such population, or it spent more than that.
         """
         cap = as_rho(cap)
-        with self.database.writing() as connection:
-            row = existing_population(connection, name, owner, lock=True)
-            spent = read_spent(connection, row.id)
+        with self.writing() as book:
+            row = existing_population(book.connection, name, owner, lock=True)
+            spent = read_spent(book.connection, row.id)
             if cap < spent:
                 raise LedgerError(
                     f"population {name!r} has spent rho = {format_rho(spent)} already; its cap "
                     "cannot be lower than that"
                 )
-            connection.execute(
-                update(population_rows)
-                .where(population_rows.c.id == row.id)
-                .values(cap=to_text(cap))
-            )
+            if cap != Fraction(row.cap):
+                change_terms(book, row, cap=to_text(cap))
             return replace(to_population(row), cap=cap)
 
     # -- spending --------------------------------------------------------------------------
@@ -193,16 +245,17 @@ class Ledger:
         ids = [charge.request_id for charge in charges]
         if len(set(ids)) != len(ids):
             raise LedgerError("one request id occurs twice in a charge; give each its own")
-        with self.database.writing() as connection:
+        with self.writing() as book:
+            connection = book.connection
             row = existing_population(connection, population_name, owner, lock=True)
             known = {spend.request_id: spend for spend in read_spends(connection, ids=ids)}
             for charge in charges:
                 if charge.request_id in known:
-                    _check_same_charge(known[charge.request_id], charge, population_name, owner)
+                    check_same_charge(known[charge.request_id], charge, population_name, owner)
             fresh = [charge for charge in charges if charge.request_id not in known]
-            _check_room(to_population(row), read_spent(connection, row.id), fresh)
+            check_room(to_population(row), read_spent(connection, row.id), fresh)
             if fresh:
-                connection.execute(insert(spend_rows), charge_rows(row.id, fresh))
+                book_charges(book, row, fresh)
             stored = {spend.request_id: spend for spend in read_spends(connection, ids=ids)}
         return tuple((stored[identity], identity not in known) for identity in ids)
 
@@ -232,16 +285,17 @@ class Ledger:
         """
         if state not in (SpendState.DONE, SpendState.PARTIAL):
             raise LedgerError("a release finishes a charge as done or partial")
-        with self.database.writing() as connection:
-            row = open_charge(connection, request_id)
+        with self.writing() as book:
+            row = open_charge(book.connection, request_id)
             if not 0 <= debited <= Fraction(row.rho):
                 raise LedgerError(
                     f"request {request_id!r}: the draws cost rho = {format_rho(debited)}, but "
                     f"{format_rho(Fraction(row.rho))} was charged"
                 )
-            connection.execute(insert(release_rows).values(spend_id=row.id, blob=bytes(blob)))
+            stored = insert(release_rows).values(spend_id=row.id, blob=bytes(blob))
+            book.connection.execute(stored)
             return settle(
-                connection,
+                book,
                 row,
                 state,
                 debited=to_text(Fraction(debited)),
@@ -257,9 +311,9 @@ class Ledger:
         LedgerError
             The id is unknown or finished.
         """
-        with self.database.writing() as connection:
-            row = open_charge(connection, request_id)
-            return settle(connection, row, SpendState.NO_RESULT, message=_one_line(message))
+        with self.writing() as book:
+            row = open_charge(book.connection, request_id)
+            return settle(book, row, SpendState.NO_RESULT, message=_one_line(message))
 
     def recover(self) -> tuple[Spend, ...]:
         """Mark charges of this host's dead processes as spent without a result.
@@ -278,11 +332,11 @@ class Ledger:
         if not dead:
             return ()
         message = "the program ended before the release was stored"
-        query = waiting.where(spend_rows.c.id.in_(dead)).with_for_update()
-        with self.database.writing() as connection:
+        query = waiting.where(spend_rows.c.id.in_(dead)).order_by(spend_rows.c.id)
+        with self.writing() as book:
             return tuple(
-                settle(connection, row, SpendState.NO_RESULT, message=message)
-                for row in connection.execute(query).all()
+                settle(book, row, SpendState.NO_RESULT, message=message)
+                for row in book.connection.execute(query.with_for_update()).all()
             )
 
     # -- reading ---------------------------------------------------------------------------
@@ -308,7 +362,7 @@ class Ledger:
         """Exact rest of the cap, never negative."""
         with self.database.reading() as connection:
             row = existing_population(connection, population, owner)
-            return Fraction(row.cap) - read_spent(connection, row.id)
+            return max(Fraction(row.cap) - read_spent(connection, row.id), Fraction(0))
 
     def release_blob(self, request_id: str) -> bytes | None:
         """The stored release's bytes, checked against their hash; None when there is none.
@@ -332,6 +386,43 @@ class Ledger:
                 f"the release of request {request_id!r} is damaged; restore a backup of the ledger"
             )
         return bytes(row.blob)
+
+    # -- the chain -------------------------------------------------------------------------
+
+    def verify(self, *, releases: bool = True) -> ChainReport:
+        """Whether chain, accounts, stored releases and this machine's memory agree; reads only."""
+        return verify(self.database, self.witness, releases=releases)
+
+    def chain_head(self, request_ids: Sequence[str]) -> str | None:
+        """Hash of the latest event about these requests; it commits to everything before it.
+
+        Salted, so that it can be published: it tells nothing about when anything happened.
+        """
+        columns = event_rows.c
+        query = select(columns.hash).where(columns.subject.in_(request_ids))
+        with self.database.reading() as connection:
+            return connection.scalars(query.order_by(columns.sequence.desc()).limit(1)).first()
+
+    def has_event(self, hash_: str) -> bool:
+        """Whether a published hash is one of this chain's."""
+        query = select(event_rows.c.sequence).where(event_rows.c.hash == hash_)
+        with self.database.reading() as connection:
+            return connection.scalars(query).first() is not None
+
+    def mend(self) -> Mended:
+        """Put back what this machine saw and the ledger lacks; nothing is ever spent less.
+
+        Raises
+        ------
+        LedgerError
+            The chain itself is broken or another one; only a backup from before helps.
+        """
+        from core.private.mending import mend
+
+        found = mend(self.database, self.witness)
+        self.trouble = self._catch_up()
+        self.recover()
+        return found
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -362,6 +453,19 @@ class Ledger:
         with self.database.reading() as connection:
             return tuple(connection.execute(query).scalars())
 
+    def renew_mark(self, population: str, earlier: str, mark: str, *, owner: str = "local") -> None:
+        """Recognise a table by another fingerprint from here on; its id stays."""
+        with self.database.writing() as connection:
+            row = existing_population(connection, population, owner)
+            mine = table_rows.c.population_id == row.id
+            known = select(table_rows.c.table_id).where(mine, table_rows.c.fingerprint == mark)
+            if connection.execute(known).first() is None:
+                connection.execute(
+                    update(table_rows)
+                    .where(mine, table_rows.c.fingerprint == earlier)
+                    .values(fingerprint=mark)
+                )
+
     def _table_id(self, population: str, fingerprint: str, owner: str) -> str:
         with self.database.writing() as connection:
             row = existing_population(connection, population, owner)
@@ -384,36 +488,3 @@ class Ledger:
 def _one_line(message: str) -> str:
     shown = "".join(letter if letter.isprintable() else " " for letter in message)
     return shown[:_MAXIMUM_MESSAGE]
-
-
-def _check_same_terms(stored: Population, wanted: Population) -> None:
-    for part, words in (
-        ("relation", "relation"),
-        ("unit", "unit of protection"),
-        ("simulated", "kind (simulated or real)"),
-    ):
-        if getattr(stored, part) != getattr(wanted, part):
-            raise LedgerError(
-                f"population {stored.name!r} exists with another {words}; that is fixed when a "
-                "ledger is created. Use the same one, or another population's name"
-            )
-
-
-def _check_room(population: Population, spent: Fraction, fresh: Sequence[Charge]) -> None:
-    asked = sum((charge.rho for charge in fresh), Fraction(0))
-    left = population.cap - spent
-    if asked > left:
-        raise BudgetExceeded(
-            f"population {population.name!r} has rho = {format_rho(left)} left of its cap "
-            f"{format_rho(population.cap)}, and this asks for {format_rho(asked)}; nothing was "
-            "spent and the data were not touched. Ask for less, or raise the cap on purpose"
-        )
-
-
-def _check_same_charge(stored: Spend, charge: Charge, population: str, owner: str) -> None:
-    same_owner = (stored.population, stored.owner) == (population, owner)
-    if not same_owner or (stored.what, stored.rho) != (charge.what, charge.rho):
-        raise LedgerError(
-            f"request {charge.request_id!r} was charged before for another population, purpose "
-            "or amount; give the new one an id of its own"
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     Boolean,
@@ -25,17 +25,25 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    delete,
+    insert,
     select,
     update,
 )
 
 from core.errors import LedgerError
 from core.private.accounts import Charge, Population, Spend, SpendState
+from core.private.history import charged, removed, settled, terms_changed
 from core.private.processes import Process
 from core.releases import Relation, Unit
 
+if TYPE_CHECKING:
+    from core.private.chain import Book
+
 #: Version of the tables below; a newer one in the file is refused, not guessed at.
-TABLES_VERSION = 1
+TABLES_VERSION = 2
+#: The first version had no chain of events.
+UNCHAINED_VERSION = 1
 
 metadata = MetaData()
 
@@ -86,6 +94,16 @@ release_rows = Table(
     metadata,
     Column("spend_id", ForeignKey(spend_rows.c.id), primary_key=True),
     Column("blob", LargeBinary, nullable=False),
+)
+
+#: What happened, in order; see :mod:`core.private.chain`.  Rows are added and never changed.
+event_rows = Table(
+    "justitia_event",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("subject", String(200), index=True),
+    Column("body", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
 )
 
 table_rows = Table(
@@ -234,6 +252,13 @@ def charge_rows(population_id: int, charges: Sequence[Charge]) -> list[dict[str,
     ]
 
 
+def book_charges(book: Book, population: Row[Any], charges: Sequence[Charge]) -> None:
+    """Write new charges and their events; the one place that makes spends."""
+    rows = charge_rows(population.id, charges)
+    book.connection.execute(insert(spend_rows), rows)
+    book.append(*(charged(population.name, population.owner, row) for row in rows))
+
+
 def open_charge(connection: Connection, request_id: str) -> Row[Any]:
     """The row of a charge that is still open, locked; LedgerError when there is none."""
     query = select(spend_rows).where(spend_rows.c.request_id == request_id).with_for_update()
@@ -247,11 +272,23 @@ def open_charge(connection: Connection, request_id: str) -> Row[Any]:
     return row
 
 
-def settle(connection: Connection, row: Row[Any], state: SpendState, **columns: Any) -> Spend:
-    """Write a charge's final state; the one place that changes a spend."""
-    connection.execute(
-        update(spend_rows)
-        .where(spend_rows.c.id == row.id)
-        .values(state=state.value, finished_at=_now(), **columns)
+def change_terms(book: Book, row: Row[Any], **changes: Any) -> None:
+    """Write another cap, delta or expected number of rows, and its event."""
+    book.connection.execute(
+        update(population_rows).where(population_rows.c.id == row.id).values(**changes)
     )
-    return read_spends(connection, ids=[row.request_id])[0]
+    book.append(terms_changed(row.name, row.owner, **changes))
+
+
+def settle(book: Book, row: Row[Any], state: SpendState, **columns: Any) -> Spend:
+    """Write a charge's final state and its event; the one place that changes a spend."""
+    changes = {**columns, "state": state.value, "finished_at": _now()}
+    book.connection.execute(update(spend_rows).where(spend_rows.c.id == row.id).values(**changes))
+    book.append(settled(row.request_id, changes))
+    return read_spends(book.connection, ids=[row.request_id])[0]
+
+
+def delete_release(book: Book, spend_id: int, request_id: str) -> None:
+    """Delete a stored release on purpose, with its event; its charge stays as it is."""
+    book.connection.execute(delete(release_rows).where(release_rows.c.spend_id == spend_id))
+    book.append(removed(request_id))

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from core.errors import ReadingError
+from core.private.parquet_pages import unpacked_size
 from core.private.raw import Limits, RawTable, ReadingReport, settle_names
 
 
@@ -29,22 +30,28 @@ def read_parquet(
     import pyarrow.parquet as pq
 
     try:
+        unpacked = unpacked_size(data)
+    except (ValueError, KeyError, TypeError):
+        raise damaged(name) from None
+    try:
         file = pq.ParquetFile(pa.BufferReader(data))
         arrow_schema = file.schema_arrow
     except (pa.ArrowException, OSError, ValueError, KeyError):
-        raise _damaged(name) from None
+        raise damaged(name) from None
     names = settle_names([str(field.name) for field in arrow_schema], rename, name, limits)
-    _refuse_types(arrow_schema, names, name)
-    _refuse_size(file.metadata, name, limits)
-    texts = [field.name for field in arrow_schema if _is_text(pa, field.type)]
+    refuse_types(arrow_schema, names, name)
+    _refuse_size(unpacked, file.metadata, name, limits)
+    texts = [field.name for field in arrow_schema if is_text(pa, field.type)]
     try:
         # As dictionaries first: one long text repeated many times stays small.
         file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
         table = file.read().rename_columns(list(names))
-        table = _within_calendar(_plain_texts(table, arrow_schema, name, limits))
-        frame = _frame(pa, table)
+        # Texts that are no UTF-8 and indices beyond a dictionary would fail later, quoting cells.
+        table.validate(full=True)
+        table = within_calendar(_plain_texts(table, arrow_schema, name, limits))
+        frame = plain_frame(pa, table)
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError):
-        raise _damaged(name) from None
+        raise damaged(name) from None
     if not len(frame):
         raise ReadingError(f"{name}: there are columns but no row; choose a full file")
     storage = {column: str(field.type) for column, field in zip(names, arrow_schema, strict=True)}
@@ -52,14 +59,16 @@ def read_parquet(
     return RawTable(frame, name, report, storage)
 
 
-def _damaged(name: str) -> ReadingError:
+def damaged(name: str) -> ReadingError:
+    """What is said of a file that cannot be read."""
     return ReadingError(
         f"{name}: the Parquet file is damaged or uses a feature that cannot be read; write it "
         "again, or export the table as CSV"
     )
 
 
-def _is_text(pa: Any, kind: Any) -> bool:
+def is_text(pa: Any, kind: Any) -> bool:
+    """Whether an Arrow type is plain text."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
@@ -69,9 +78,9 @@ def _is_readable(pa: Any, kind: Any) -> bool:
     types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
-        return bool(_is_text(pa, kind) or types.is_integer(kind) or types.is_boolean(kind))
+        return bool(is_text(pa, kind) or types.is_integer(kind) or types.is_boolean(kind))
     return bool(
-        _is_text(pa, kind)
+        is_text(pa, kind)
         or types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
@@ -82,7 +91,8 @@ def _is_readable(pa: Any, kind: Any) -> bool:
     )
 
 
-def _refuse_types(arrow_schema: Any, names: tuple[str, ...], name: str) -> None:
+def refuse_types(arrow_schema: Any, names: tuple[str, ...], name: str) -> None:
+    """Refuse nested, binary and other types that no declaration fits."""
     import pyarrow as pa
 
     bad = [
@@ -98,12 +108,9 @@ def _refuse_types(arrow_schema: Any, names: tuple[str, ...], name: str) -> None:
         )
 
 
-def _refuse_size(metadata: Any, name: str, limits: Limits) -> None:
+def _refuse_size(unpacked: int, metadata: Any, name: str, limits: Limits) -> None:
     if metadata.num_rows > limits.rows:
         raise ReadingError(f"{name}: more than {limits.rows} rows; split the file")
-    unpacked = sum(
-        metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)
-    )
     # A column takes about nine bytes a row in memory, however well it was packed.
     in_memory = 9 * metadata.num_rows * metadata.num_columns
     if max(unpacked, in_memory) > limits.unpacked_bytes:
@@ -121,7 +128,7 @@ def _plain_texts(table: Any, arrow_schema: Any, name: str, limits: Limits) -> An
     size = 0
     for index, field in enumerate(arrow_schema):
         column = table.column(index)
-        if not _is_text(pa, field.type) or not pa.types.is_dictionary(column.type):
+        if not is_text(pa, field.type) or not pa.types.is_dictionary(column.type):
             continue
         for chunk in column.chunks:
             lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
@@ -136,7 +143,7 @@ def _plain_texts(table: Any, arrow_schema: Any, name: str, limits: Limits) -> An
     return table
 
 
-def _within_calendar(table: Any) -> Any:
+def within_calendar(table: Any) -> Any:
     """Moments beyond the years 1 to 9999 moved to the nearest day that every zone can show.
 
     Python has no dates there, and declared bounds lie within, so that such a moment is out of
@@ -162,7 +169,7 @@ def _within_calendar(table: Any) -> Any:
     return table
 
 
-def _frame(pa: Any, table: Any) -> pd.DataFrame:
+def plain_frame(pa: Any, table: Any) -> pd.DataFrame:
     """Pandas columns that keep integers, booleans and their nulls apart from floats."""
     kinds = {
         pa.bool_(): pd.BooleanDtype(),

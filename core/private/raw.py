@@ -162,6 +162,7 @@ def settle_names(
         )
     proposal = proposed_names(found)
     final, settled = _renamed(found, proposal, rename, file)
+    _refuse_long(final, file, limits)
     trouble = _trouble(final)
     if trouble:
         offer = proposed_names(final) if settled else proposal
@@ -171,14 +172,17 @@ def settle_names(
             found,
             offer,
         )
-    for position, name in enumerate(final, 1):
+    return final
+
+
+def _refuse_long(names: tuple[str, ...], file: str, limits: Limits) -> None:
+    for position, name in enumerate(names, 1):
         if len(name) > limits.name_length:
             raise ReadingError(
                 f"{file}: the name of column {position} is longer than {limits.name_length} "
                 "characters; is the first line really the header? Shorten it in the file, "
                 "or give another name under [reading.rename] in the plan"
             )
-    return final
 
 
 def _renamed(

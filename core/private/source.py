@@ -6,7 +6,8 @@ confidential: only ``grant.py`` (which adds noise) and ``vault.py`` (which logs)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from core.errors import ReadingError, SchemaError
@@ -15,12 +16,29 @@ from core.private.counting import Clique, count_cliques
 from core.private.features import feature_moments
 from core.private.moments import MAXIMUM_ROWS, exact_moments, gram, norm_excess
 from core.private.table import CodedTable
+from core.protocols import Progress
 from core.releases import Recoding, Unit
 from core.schema import Schema
+
+#: Rows whose moments are summed between two reports.
+SLICE_ROWS = 1 << 20
+
+
+class Primitive(StrEnum):
+    """What a source can be asked for; a plan that needs what a source lacks is not begun."""
+
+    COUNTS = "counts"
+    MOMENTS = "moments"
+    ROWS = "rows"
 
 
 class Source(Protocol):
     """Exact, confidential answers about one table."""
+
+    @property
+    def serves(self) -> frozenset[Primitive]:
+        """What it can be asked for."""
+        ...
 
     @property
     def schema(self) -> Schema:
@@ -63,8 +81,27 @@ class Source(Protocol):
         """Exact excess of the squared row norms over each squared radius."""
         ...
 
+    def watch(self, progress: Progress | None) -> None:
+        """Whom to tell while rows are read, as ("rows", percent, 100, None); may raise to stop."""
+        ...
 
-class InMemorySource:
+
+class Watched:
+    """The part of a source that tells how far it is; nothing but a percentage is told."""
+
+    _progress: Progress | None = None
+
+    def watch(self, progress: Progress | None) -> None:
+        """Whom to tell while rows are read; it may raise ``Cancelled``."""
+        self._progress = progress
+
+    def tell(self, done: int, total: int) -> None:
+        """Report some rows of all."""
+        if self._progress is not None:
+            self._progress("rows", 100 * done // max(total, 1), 100, None)
+
+
+class InMemorySource(Watched):
     """Answers from a coded table in memory.
 
     Parameters
@@ -88,6 +125,11 @@ class InMemorySource:
         return f"InMemorySource({len(self.schema.columns)} columns, rows confidential)"
 
     @property
+    def serves(self) -> frozenset[Primitive]:
+        """Everything."""
+        return frozenset(Primitive)
+
+    @property
     def schema(self) -> Schema:
         """Declarations of the modelled columns."""
         return self.table.schema
@@ -107,10 +149,10 @@ class InMemorySource:
     ) -> Iterator[tuple[int, IntArray]]:
         """Exact tables one by one, in no promised order."""
         names = sorted({name for clique in cliques for name in clique})
-        maps = _maps(recoding, names)
+        maps = recoding_maps(recoding, names)
         sizes = table_sizes(self.schema, names, recoding)
         codes = {name: self.table.codes[name] for name in names}
-        yield from count_cliques(codes, sizes, cliques, maps=maps)
+        yield from count_cliques(codes, sizes, cliques, maps=maps, told=self.tell)
 
     def counts(self, cliques: Sequence[Clique], recoding: Recoding | None = None) -> list[IntArray]:
         """Exact ``int64`` tables of all cliques, in order, after the recoding."""
@@ -123,17 +165,41 @@ class InMemorySource:
 
     def moments(self, request: MomentRequest) -> IntArray:
         """Exact sums on the request's grid, one a monomial."""
-        if request.frame.plain:
-            return exact_moments(self.table.numbers, request)
-        return feature_moments(self.table, request)
+        return self._summed(lambda part: moments_of(part, request))
 
     def gram(self, frame: MomentFrame) -> IntArray:
         """All exact second moments of a frame."""
-        return gram(self.table.numbers, frame)
+        return self._summed(lambda part: gram(part.numbers, frame))
 
     def norm_profile(self, frame: MomentFrame, radii: Sequence[int]) -> IntArray:
         """Exact excess of the squared row norms over each squared radius."""
-        return norm_excess(self.table.numbers, frame, radii)
+        return self._summed(lambda part: norm_excess(part.numbers, frame, radii))
+
+    def _summed(self, answer: Callable[[CodedTable], IntArray]) -> IntArray:
+        """Exact sums over slices of rows, with a word between them."""
+        total = answer(sliced(self.table, slice(0, SLICE_ROWS)))
+        for start in range(SLICE_ROWS, self.table.rows, SLICE_ROWS):
+            self.tell(start, self.table.rows)
+            total = total + answer(sliced(self.table, slice(start, start + SLICE_ROWS)))
+        return total
+
+
+def moments_of(table: CodedTable, request: MomentRequest) -> IntArray:
+    """Exact sums on the request's grid over the rows of one table, or of one part of it."""
+    if request.frame.plain:
+        return exact_moments(table.numbers, request)
+    return feature_moments(table, request)
+
+
+def sliced(table: CodedTable, rows: slice) -> CodedTable:
+    """Some rows of a table, without a copy."""
+    return CodedTable(
+        table.schema,
+        {name: codes[rows] for name, codes in table.codes.items()},
+        {name: numbers[rows] for name, numbers in table.numbers.items()},
+        len(range(*rows.indices(table.rows))),
+        table.unit,
+    )
 
 
 def table_sizes(
@@ -150,7 +216,8 @@ def table_sizes(
     return sizes
 
 
-def _maps(recoding: Recoding | None, names: Sequence[str]) -> Mapping[str, IntArray]:
+def recoding_maps(recoding: Recoding | None, names: Sequence[str]) -> Mapping[str, IntArray]:
+    """New codes of the named columns that a recoding changes."""
     if recoding is None:
         return {}
     return {name: recoding.maps[name] for name in names if name in recoding.maps}

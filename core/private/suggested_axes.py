@@ -75,8 +75,8 @@ def suggested_number(name: str, cells: Cells) -> tuple[Column, list[str]] | None
     finite = values[np.isfinite(values)]
     if np.isinf(values).any():
         notes.append("infinite values are no bounds; they will be clipped to the declared bounds")
-    if not len(finite) or np.abs(finite).max() > 2.0**53:
-        return None
+    if not len(finite) or np.abs(finite).max() >= 2.0**53:
+        return None  # beyond exact arithmetic, one past the bound included
     notes += _sentinels(np.unique(finite))
     base = Column(name, Kind.TEXT, missing_markers=("", *markers))
     if (finite == np.floor(finite)).all():

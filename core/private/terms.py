@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from core.errors import BudgetError
 from core.private.source import Source
+from core.protocols import Progress
 from core.releases import Relation, Unit
 
 
@@ -44,6 +45,11 @@ class SourceSlot(Confined):
         if self._source is None:
             raise BudgetError("the table was forgotten; attach it again to measure")
         return self._source
+
+    def watch(self, progress: Progress | None) -> None:
+        """Whom the source tells while rows are read; nothing where the table was forgotten."""
+        if self._source is not None:
+            self._source.watch(progress)
 
     def forget(self) -> None:
         """Drop the reference to the rows."""

@@ -35,12 +35,14 @@ def distinct(series: pd.Series[Any]) -> tuple[IntArray, list[Any]]:
     """Position of each row's value in the list of different values, -1 for nulls.
 
     Values are different when their types are: 1, 1.0 and True are three values, so that which of
-    them comes first in the file changes nothing.
+    them comes first in the file changes nothing.  The two zeros are one value, written 0.
     """
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, dtype=np.int64)
         return codes, list(series.cat.categories.tolist())
     if series.dtype != object:
+        if series.dtype.kind == "f":
+            series = series + 0.0  # a negative zero becomes the other one
         positions, values = pd.factorize(series)
         return cast(IntArray, positions.astype(np.int64)), list(values.tolist())
     null = series.isna().to_numpy()
@@ -48,8 +50,9 @@ def distinct(series: pd.Series[Any]) -> tuple[IntArray, list[Any]]:
     found = np.full(len(series), -1, dtype=np.int64)
     for row, value in enumerate(series.array):
         if not null[row]:
-            found[row] = index.setdefault((type(value), value), len(index))
-    return found, [value for _, value in index]
+            one = value + 0.0 if isinstance(value, float) else value
+            found[row] = index.setdefault((type(one), one), len(index))
+    return found, [one for _, one in index]
 
 
 def texts_of(value: object) -> tuple[str, ...]:
@@ -139,7 +142,7 @@ def axis_values(
         return fast, np.zeros(len(series), dtype=np.bool_)
     positions, values = distinct(series)
     markers = {"", *(marker.strip() for marker in column.missing_markers)}
-    markers_as_numbers = _numeric_markers(column)
+    markers_as_numbers = numeric_markers(column)
     numbers = np.full(len(values) + 1, np.nan)
     unreadable = np.zeros(len(values) + 1, dtype=np.bool_)
     for index, value in enumerate(values):
@@ -159,7 +162,7 @@ def axis_values(
     return numbers[positions], unreadable[positions]
 
 
-def _numeric_markers(column: Column) -> list[float]:
+def numeric_markers(column: Column) -> list[float]:
     """Missing markers that are numbers, so that they are found in typed files as well."""
     numbers = (parsed_number(marker.strip()) for marker in column.missing_markers)
     return [number for number in numbers if number is not None and not math.isnan(number)]
@@ -179,7 +182,7 @@ def _typed(series: pd.Series[Any], column: Column) -> FloatArray | None:
     if not is_number or isinstance(series.dtype, pd.CategoricalDtype):
         return None
     numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    for marker in _numeric_markers(column):
+    for marker in numeric_markers(column):
         numbers = np.where(numbers == marker, np.nan, numbers)
     return cast(FloatArray, numbers)
 

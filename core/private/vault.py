@@ -19,6 +19,7 @@ from core.private.ledger import Charge, Ledger, Population, Spend, SpendState
 from core.private.noise import Noise, OpenDPNoise
 from core.private.source import InMemorySource, Source
 from core.private.terms import Confined, GrantTerms, SourceSlot
+from core.protocols import Progress
 from core.releases import Unit
 from core.schema import LABELLED_KINDS, Kind, Schema
 
@@ -148,6 +149,10 @@ class Vault(Confined):
         """
         grant.close()
         self._ledger.fail(grant.request_id, message)
+
+    def watch(self, progress: Progress | None) -> None:
+        """Whom to tell while rows are read, in per cent; may raise ``Cancelled``.  None: nobody."""
+        self._slot.watch(progress)
 
     def close(self) -> None:
         """Forget the table: the vault, its grants and audit handles drop the rows."""

@@ -15,6 +15,7 @@ from core.errors import EstimationError
 from core.pumba.draws import FloatArray
 from core.pumba.posterior import Posterior
 from core.pumba.settings import Settings
+from core.spreadsheet import guarded_label
 
 #: Significant digits of numbers in a CSV file.
 DIGITS = 12
@@ -41,7 +42,10 @@ def summary_rows(posteriors: Sequence[Posterior]) -> list[dict[str, str | float 
 
 
 def csv_bytes(posteriors: Sequence[Posterior]) -> bytes:
-    """The summaries as CSV in UTF-8; undefined numbers are empty cells."""
+    """The summaries as CSV in UTF-8; undefined numbers are empty cells.
+
+    Names that a spreadsheet would run get an apostrophe, see :mod:`core.spreadsheet`.
+    """
     stream = io.StringIO(newline="")
     rows = summary_rows(posteriors)
     writer = csv.writer(stream, lineterminator="\n")
@@ -53,7 +57,7 @@ def csv_bytes(posteriors: Sequence[Posterior]) -> bytes:
 def _text(cell: str | float | None) -> str:
     if cell is None:
         return ""
-    return cell if isinstance(cell, str) else f"{cell:.{DIGITS}g}"
+    return guarded_label(cell) if isinstance(cell, str) else f"{cell:.{DIGITS}g}"
 
 
 def parquet_bytes(posteriors: Sequence[Posterior]) -> bytes:

@@ -6,6 +6,8 @@ and region of equivalence belong to stage 2, which is cheap; keep stage 1 and ch
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -112,18 +114,36 @@ def stage_one(
 
     drawn: tuple[StatisticDraws, ...]
     first, second = (np.random.default_rng([seed, 1, group]) for group in (0, 1))
-    if isinstance(analysis, TableAnalysis):
-        drawn = (draw_counts(analysis.table, draws, first, progress),)
-    elif isinstance(analysis, MeanAnalysis):
-        drawn = (draw_sums(analysis.mean, draws, first),)
-    elif isinstance(analysis, DifferenceAnalysis):
-        drawn = (
-            draw_sums(analysis.first, draws, first),
-            draw_sums(analysis.second, draws, second),
-        )
-    else:
-        drawn = (draw_grams(analysis.gram, draws, first, progress=progress),)
+    with _within_reach(analysis):
+        if isinstance(analysis, TableAnalysis):
+            drawn = (draw_counts(analysis.table, draws, first, progress),)
+        elif isinstance(analysis, MeanAnalysis):
+            drawn = (draw_sums(analysis.mean, draws, first),)
+        elif isinstance(analysis, DifferenceAnalysis):
+            drawn = (
+                draw_sums(analysis.first, draws, first),
+                draw_sums(analysis.second, draws, second),
+            )
+        else:
+            drawn = (draw_grams(analysis.gram, draws, first, progress=progress),)
     return StageOne(drawn, draws, seed)
+
+
+@contextmanager
+def _within_reach(analysis: Analysis) -> Iterator[None]:
+    """Numbers that floating point cannot compute with end in a sentence of ours."""
+    try:
+        with np.errstate(all="ignore"):  # what becomes of it is looked at in the end
+            yield
+    except (ArithmeticError, ValueError) as error:
+        raise _too_far(analysis) from error
+
+
+def _too_far(analysis: Analysis) -> EstimationError:
+    return EstimationError(
+        f"{analysis.title}: its numbers lie too far apart to be computed with; check values, "
+        "scales and bounds"
+    )
 
 
 def finish(analysis: Analysis, stage: StageOne, settings: Settings) -> Posterior:
@@ -136,18 +156,21 @@ def finish(analysis: Analysis, stage: StageOne, settings: Settings) -> Posterior
     """
     if (stage.draws, stage.seed) != (settings.draws, settings.seed):
         raise EstimationError("draws or seed changed since stage 1; draw stage 1 again")
-    rows = rows_behind(analysis, stage)
-    sampling = _sampling(analysis, rows, settings)
-    parameters = _parameters(analysis, stage, settings, sampling)
-    summary = summarize(parameters, level=settings.level, rope=settings.rope)
-    warnings = judge(
-        analysis,
-        stage.statistics,
-        rows=rows,
-        parameters=parameters,
-        summary=summary,
-        settings=settings,
-    )
+    with _within_reach(analysis):
+        rows = rows_behind(analysis, stage)
+        sampling = _sampling(analysis, rows, settings)
+        parameters = _parameters(analysis, stage, settings, sampling)
+        if not np.isfinite(parameters.values).all():
+            raise _too_far(analysis)
+        summary = summarize(parameters, level=settings.level, rope=settings.rope)
+        warnings = judge(
+            analysis,
+            stage.statistics,
+            rows=rows,
+            parameters=parameters,
+            summary=summary,
+            settings=settings,
+        )
     return Posterior(analysis.title, parameters, summary, warnings, settings)
 
 

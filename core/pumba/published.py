@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from core.delimited import binary_kind, find_delimiter, find_encoding, records, text_lines
 from core.errors import ReadingError, StatisticError
+from core.plain_data import json_value
 from core.pumba.analyses import Analysis
 from core.pumba.published_analyses import build_analysis
 from core.pumba.published_rows import PublishedRow, field_name, read_row
@@ -146,29 +146,11 @@ def _header(record: list[str], name: str) -> list[str]:
 
 
 def _json_rows(text: str, name: str) -> list[Any]:
-    try:
-        plain = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-    except json.JSONDecodeError as error:
-        raise ReadingError(
-            f"{name}: line {error.lineno} is not valid JSON ({error.msg.lower()}); mend it"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ReadingError(f"{name}: not valid JSON ({error}); mend it") from error
+    plain = json_value(text, name)
     if isinstance(plain, dict):
         if set(plain) != {"statistics"}:
             raise StatisticError(f"{name}: an object has one entry, a list called statistics")
         plain = plain["statistics"]
     if not isinstance(plain, list):
         raise StatisticError(f"{name}: statistics must be a list of objects")
-    return plain
-
-
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is not a number here")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    plain = dict(pairs)
-    if len(plain) != len(pairs):
-        raise ValueError("a field is given twice")
     return plain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from core.errors import StatisticError
+from core.notes import close_matches
 from core.pumba.refusals import NON_ADDITIVE
 from core.pumba.scales import scale_of
 from core.statistics import Family, NoiseLaw, NoisyStatistic
@@ -142,6 +142,9 @@ class PublishedRow:
             )
 
 
+#: Numbers whose squares, fourth powers and ratios floating point can still hold.
+MOST, LEAST = 1e70, 1e-50
+_LARGEST = {"lower": 2.0**53, "upper": 2.0**53}
 FIELDS = tuple(item.name for item in fields(PublishedRow) if item.name != "where")
 _NUMBERS = frozenset(
     ("value", "scale", "sd", "step", "lower", "upper", "clamped_low", "clamped_high")
@@ -164,7 +167,7 @@ def field_name(header: str, file: str) -> str:
     name = header.strip().lower().replace(" ", "_").replace("-", "_")
     name = _HEADERS.get(name, name)
     if name not in FIELDS:
-        close = difflib.get_close_matches(name, FIELDS, n=1)
+        close = close_matches(name, FIELDS)
         hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(FIELDS)}"
         raise StatisticError(f"{file}: the field {header.strip()!r} is unknown{hint}")
     return name
@@ -220,6 +223,10 @@ def _cell(name: str, cell: Any, where: str) -> Any:
         ) from None
     if not math.isfinite(number):
         raise StatisticError(f"{where}, {name}: a finite number is needed, not {number}")
+    if abs(number) > _LARGEST.get(name, MOST):
+        raise StatisticError(f"{where}, {name}: {number:g} is too large for exact arithmetic")
+    if name in ("scale", "sd", "step") and 0 < number < LEAST:
+        raise StatisticError(f"{where}, {name}: {number:g} is too small for exact arithmetic")
     if name in _WHOLE:
         if number != int(number) or not 0 <= number <= 4:
             raise StatisticError(f"{where}, {name}: a power is a whole number from 0 to 4")
@@ -248,7 +255,7 @@ def _word(cell: Any, name: str, known: tuple[str, ...] | None, where: str) -> st
     if name == "statistic" and word in NON_ADDITIVE:
         raise StatisticError(f"{where}, statistic: {NON_ADDITIVE[word]}")
     if word not in known:
-        close = difflib.get_close_matches(word, known, n=1)
+        close = close_matches(word, known)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise StatisticError(
             f"{where}, {name}: {str(cell)[:40]!r} is unknown; {hint}known: {', '.join(known)}"
@@ -300,6 +307,8 @@ def _check_law(row: PublishedRow) -> None:
     elif row.step is not None:
         raise row.fault("step", "only discrete noise has a step; leave it empty")
     if row.statistic in ("n", "count"):
+        if max(abs(row.value), row.scale or 0.0, row.sd or 0.0) > 2.0**53:
+            raise row.fault("value", "a count and its noise are at most 2**53")
         row.check_range(0.0, math.inf, "a count")
     _ = row.noisy
 

@@ -26,7 +26,7 @@ from core.pumba.specification import (
     indicator_name,
 )
 from core.pumba.wording import statement_lines
-from core.releases import NoisyMarginal, pack_bytes, unpack_bytes
+from core.releases import NONSENSE, NoisyMarginal, pack_bytes, unpack_bytes
 from core.schema import Schema
 from core.statistics import Family, NoiseLaw, NoisyStatistic
 
@@ -153,7 +153,7 @@ class StatisticsRelease:
             return cls._from_plain(header, arrays)
         except ReleaseError:
             raise
-        except (JustitiaError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        except (JustitiaError, *NONSENSE) as error:
             raise ReleaseError(
                 "the stored statistics are damaged; restore the store's backup"
             ) from error

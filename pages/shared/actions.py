@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -21,11 +21,12 @@ from core.privci.structures import STRUCTURES
 from core.protocols import Progress
 from core.releases import TreeRelease
 from core.runner import ledger_document
-from pages.shared import house
+from pages.shared import house, opening
 from pages.shared.declare import row_of
 from pages.shared.held import Held
 from pages.shared.jobs import Job, desk
 from pages.shared.project import Project, Run, fresh
+from pages.shared.sources import NO_ROWS
 
 #: Rows and seed of the demo in the workbench: public constants.
 DEMO_ROWS = 20_000
@@ -68,12 +69,19 @@ def rows_of(project: Project) -> Any:
     if project.demo is not None:
         origin = project.demo
         return read_table(demo_bytes(origin.name, origin.rows, origin.seed), name="demo.csv")
+    if project.source is not None:
+        raise ReadingError(NO_ROWS)
     raise ReadingError("no table is attached; attach it on the Data page to spend again")
 
 
 def has_rows(project: Project) -> bool:
-    """Whether paid actions are possible."""
+    """Whether rows are held here, to be shown or looked at."""
     return project.table is not None or project.demo is not None
+
+
+def has_table(project: Project) -> bool:
+    """Whether paid actions are possible."""
+    return has_rows(project) or project.source is not None
 
 
 def take_upload(project: Project, name: str, content: bytes) -> None:
@@ -105,22 +113,42 @@ def table_bytes(holding: Held, synthetic: Synthetic, form: str) -> bytes:
 # -- paid ------------------------------------------------------------------------------------
 
 
-def release_tree(project: Project) -> Run:
+def release_tree(project: Project) -> None:
     """Charge and measure the tree of the project's plan in a job; see :func:`release_part`."""
     plan = project.plan
     if plan is None:
         raise ReadingError("the plan is not complete; nothing was spent")
-    return release_part(project, plan, "tree", project.attempt)
+    release_part(project, plan, "tree", project.attempt)
 
 
-def release_part(project: Project, plan: Plan, what: str, attempt: int) -> Run:
+def release_part(project: Project, plan: Plan, what: str, attempt: int) -> None:
+    """Charge and measure the last part of a plan; see :func:`pay`.
+
+    A table that stays where it is is opened first, in a job of its own.
+    """
+    if project.source is not None:
+        opening.start(project, plan, what, attempt)
+        return
+    attached = attach(plan, rows_of(project), house.ledger(), house.owner())
+    pay(project, attached, plan, what, attempt)
+
+
+def pay(
+    project: Project,
+    attached: Attached,
+    plan: Plan,
+    what: str,
+    attempt: int,
+    *,
+    check: Callable[[], object] | None = None,
+) -> Run:
     """Charge and measure the last part of a plan in a job.
 
     The request id follows from what is paid for, so that a second click, a reload or another tab
     joins or replays it.  Parts before the last must be paid for already: a tree whose row count
-    an analysis uses.  The run is kept before the job starts.
+    an analysis uses.  The run is kept before the job starts.  ``check`` is asked right before the
+    charge, and may refuse.
     """
-    attached = attach(plan, rows_of(project), house.ledger(), house.owner())
     parts = parts_of(plan)
     identity = parts[-1].request_id(attached.table_id, attempt)
     before = tuple(_paid_before(project, part, attached.table_id) for part in parts[:-1])
@@ -129,7 +157,7 @@ def release_part(project: Project, plan: Plan, what: str, attempt: int) -> Run:
     run = Run(identity, plan.to_toml(), project.table_label, attached.table_id, what, attempt)
     others = tuple(known for known in project.runs if known.request_id != identity)
     project.change(runs=(*others, run))
-    work = _Measurement(attached, plan, (*before, identity))
+    work = _Measurement(attached, plan, (*before, identity), house.actor(), check)
     desk().submit(identity, f"Releasing {parts[-1].title}", work)
     return run
 
@@ -145,17 +173,35 @@ def _paid_before(project: Project, part: Part, table_id: str) -> str:
 class _Measurement:
     """The paid job; owns the vault and lets it go when measuring ends."""
 
-    def __init__(self, attached: Attached, plan: Plan, identities: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        attached: Attached,
+        plan: Plan,
+        identities: tuple[str, ...],
+        actor: str,
+        check: Callable[[], object] | None,
+    ) -> None:
         self._attached: Attached | None = attached
-        self._plan, self._identities = plan, identities
+        self._plan, self._identities, self._actor = plan, identities, actor
+        self._check = check
 
     def __call__(self, progress: Progress) -> None:
         attached, self._attached = self._attached, None
         assert attached is not None
         try:
-            measure(attached, self._plan, self._identities, progress)
+            if self._check is not None:
+                _last_look(self._check)
+            measure(attached, self._plan, self._identities, progress, actor=self._actor)
         finally:
             attached.vault.close()
+
+
+def _last_look(check: Callable[[], object]) -> None:
+    """Whether the table is still the one that was opened; the last moment that costs nothing."""
+    try:
+        check()
+    except JustitiaError as error:
+        raise ReadingError(f"{str(error).rstrip('.')}. Nothing was spent.") from None
 
 
 def release_again(project: Project, seen_attempt: int) -> None:

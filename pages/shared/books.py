@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from core.decoding import csv_bytes
+from core.documents import csv_table
 from core.plan import PopulationPlan
-from core.private.ledger import Spend
+from core.private.ledger import Ledger, Spend
 from core.private.zcdp import format_rho
 from core.runner import ledger_document
 from pages.shared import house
+from pages.shared.network import plain
 
 
 def table(spends: Sequence[Spend]) -> dict[str, list[object]]:
@@ -33,15 +34,27 @@ def table(spends: Sequence[Spend]) -> dict[str, list[object]]:
 
 def csv(spends: Sequence[Spend]) -> bytes:
     """The table as CSV."""
-    import pandas as pd
+    columns = table(spends)
+    lines = zip(*columns.values(), strict=True)
+    # Moments are written as they are shown, in UTC.
+    return csv_table(list(columns), [[str(cell) for cell in line] for line in lines])
 
-    return csv_bytes(pd.DataFrame(table(spends)))
 
+def json(population: str, owner: str, spends: Sequence[Spend]) -> bytes:
+    """The ledger document of a population up to its latest spend.
 
-def json(population: str, spends: Sequence[Spend]) -> bytes:
-    """The ledger document of a population up to its latest spend."""
-    document = ledger_document(house.ledger(), population, (spends[-1].request_id,), house.owner())
+    The owner is an argument, because a download is made outside the session that asked for it.
+    """
+    document = ledger_document(house.ledger(), population, (spends[-1].request_id,), owner)
     return (plain_json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def chain(ledger: Ledger) -> str:
+    """Whether every row of the ledger is what was written, in one line."""
+    report = ledger.verify(releases=False)
+    icon = ":material/link:" if report.intact else ":material/link_off:"
+    words = plain(report.words)
+    return f"{icon} {words[:1].upper()}{words[1:]}."
 
 
 def with_cap(population: PopulationPlan | None, cap: Fraction) -> PopulationPlan | None:

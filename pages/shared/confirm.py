@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from core import sources
 from core.errors import JustitiaError, SchemaError
 from core.private.reading import preview
 from core.roles import Role, Roles
@@ -147,7 +148,9 @@ def _confirm(project: Project) -> None:
     try:
         schema = Schema(tuple(column_of(row) for row in project.draft))
         population = read_population(project)
-        house.check_population(population)
+        if project.source is not None:
+            sources.check_unit(population.unit)
+        house.check_population(population, demo=project.demo is not None)
     except (JustitiaError, ValueError, TypeError) as error:
         project.confirm_problem = str(error)
         return

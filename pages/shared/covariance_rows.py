@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 import streamlit as st
 
 from core.bundle import file_name
+from core.decoding import csv_bytes as table_bytes
 from core.errors import EstimationError, JustitiaError
 from core.pace.estimate import Estimate
 from core.pace.release import CovarianceRelease
@@ -26,10 +27,17 @@ def first_rows(release: CovarianceRelease, fitted: Estimate, seed: int) -> Gauss
     return gaussian_sample(fitted, release.schema, rows=FIRST, seed=seed)
 
 
-def csv_bytes(release: CovarianceRelease, fitted: Estimate, rows: int, seed: int) -> bytes:
-    """A sample as CSV: UTF-8, dates in the declared form."""
+def csv_bytes(
+    release: CovarianceRelease,
+    fitted: Estimate,
+    rows: int,
+    seed: int,
+    *,
+    spreadsheet: bool = False,
+) -> bytes:
+    """A sample as CSV: UTF-8, dates in the declared form; see :func:`core.decoding.csv_bytes`."""
     sample = gaussian_sample(fitted, release.schema, rows=rows, seed=seed)
-    return sample.frame.to_csv(index=False, lineterminator="\n").encode()
+    return table_bytes(sample.frame, spreadsheet)
 
 
 def row_count(text: str, usual: int, columns: int) -> int:
@@ -94,9 +102,14 @@ def draw(release: CovarianceRelease, fitted: Estimate, key: str) -> None:
             f"{' and others' if len(sample.squeezed) > 8 else ''}.",
             width=TEXT,
         )
-    widgets.download(
-        "Gaussian rows (CSV)",
-        partial(csv_bytes, release, fitted, rows, int(seed)),
-        file_name("gaussian-rows.csv", release.provenance.simulated),
-        f"{key}_rows_csv",
-    )
+    with st.container(horizontal=True):
+        for words, name, spreadsheet in (
+            ("Gaussian rows (CSV)", "gaussian-rows.csv", False),
+            ("CSV for Excel", "gaussian-rows-for-excel.csv", True),
+        ):
+            widgets.download(
+                words,
+                partial(csv_bytes, release, fitted, rows, int(seed), spreadsheet=spreadsheet),
+                file_name(name, release.provenance.simulated),
+                f"{key}_{name}",
+            )

@@ -160,13 +160,12 @@ def _controls(title: str, stamp: str, count: int) -> str:
 def _script(
     steps: Sequence[Mapping[str, Any]], blocks: Sequence[Sequence[float]], colour: str
 ) -> str:
-    # "<" is escaped, so that no name can close the script element.
-    data = (
-        json.dumps(steps, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
-    )
+    # "<" is escaped, so that no name can close the script element; parsed rather than written as an
+    # object, where a column called __proto__ would be no member.
+    data = json.dumps(json.dumps(steps)).replace("<", "\\u003c")
     return (
         "<script>(function(){"
-        f"const steps={data};"
+        f"const steps=JSON.parse({data});"
         "const slider=document.getElementById('step'),words=document.getElementById('words');"
         "let timer=null;"
         f"network.on('beforeDrawing',c=>{{c.fillStyle='{colour}';"

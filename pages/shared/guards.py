@@ -16,6 +16,7 @@ PAGES = {
     "synthetic": f"{STEPS}/synthetic.py",
     "posterior": f"{STEPS}/posterior.py",
     "covariance": f"{STEPS}/covariance.py",
+    "audit": f"{STEPS}/audit.py",
     "release": f"{STEPS}/release.py",
     "ledger": f"{STEPS}/ledger.py",
 }

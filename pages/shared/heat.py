@@ -54,6 +54,8 @@ class Square:
         (d, d): entries that get a dot above the diagonal.
     newest
         An entry to point out, by positions.
+    positive
+        True when no number is negative: the colours then run from 0.
     """
 
     names: Sequence[str]
@@ -64,6 +66,7 @@ class Square:
     scale: str
     marked: NDArray[np.bool_]
     newest: tuple[int, int] | None = None
+    positive: bool = False
 
 
 def dotted(marked: NDArray[np.bool_]) -> bool:
@@ -124,16 +127,19 @@ def buttons(theme: str) -> dict[str, str]:
 def _cells(square: Square, names: list[str], theme: str) -> dict[str, Any]:
     colours = ink(theme)
     same = square.numbers is square.colours
+    ends = [[0, colours.paper], [1, colours.accent]]
+    if not square.positive:
+        ends = [
+            [0, NEGATIVE["dark" if theme == "dark" else "light"]],
+            [0.5, colours.paper],
+            ends[1],
+        ]
     trace: dict[str, Any] = {
         "type": "heatmap",
         "z": square.colours.astype(np.float32),
-        "zmin": -square.bound,
+        "zmin": 0 if square.positive else -square.bound,
         "zmax": square.bound,
-        "colorscale": [
-            [0, NEGATIVE["dark" if theme == "dark" else "light"]],
-            [0.5, colours.paper],
-            [1, colours.accent],
-        ],
+        "colorscale": ends,
         "hoverongaps": False,
         "colorbar": {
             "title": {"text": square.scale, "side": "right"},

@@ -1,8 +1,4 @@
-"""Doors to what outlives a session: ledger and store, the owner, and the mode of the house.
-
-Local mode (default): one owner, this machine.  Shared mode (``JUSTITIA_MODE=shared``): the owner
-is who Streamlit's login says; without a login there is demo data only.
-"""
+"""Doors to what outlives a session: ledger, store and log, always for the owner who is here."""
 
 from __future__ import annotations
 
@@ -11,21 +7,20 @@ import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
-from core.errors import JustitiaError, LedgerError
+from core.errors import LedgerError
 from core.measuring import stored_release as core_release
 from core.outcome import Release
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
 from core.store import Project as Stored
 from core.store import Store
+from pages.shared.people import GUEST, LOCAL, actor, check_cap, demo_only, owner, shared
 
 if TYPE_CHECKING:
     from pages.shared.project import Project
 
-LOCAL = "local"
-GUEST = "guest"
+__all__ = ["GUEST", "LOCAL", "actor", "demo_only", "owner", "shared"]
+
 #: Name in the store of projects that were kept for a reload and never saved under a name.
 UNLISTED = "(not listed)"
 #: Such a project is forgotten when it is this old and this many newer ones of its owner exist.
@@ -57,37 +52,28 @@ def store() -> Store:
     return Store(ledger())
 
 
-def shared() -> bool:
-    """Whether several people share this server."""
-    return os.environ.get("JUSTITIA_MODE", LOCAL) == "shared"
-
-
-def owner() -> str:
-    """Whose projects and populations this session works with."""
-    if not shared():
-        return LOCAL
-    user = st.user.to_dict()
-    if user.get("is_logged_in"):
-        return str(user.get("sub") or user.get("email") or GUEST)
-    return GUEST
-
-
-def demo_only() -> bool:
-    """Whether this visitor may work with demo data only."""
-    return shared() and owner() == GUEST
-
-
 def spend(request_id: str) -> Spend | None:
-    """The ledger's row of a request, if it was ever charged."""
-    return ledger().spend(request_id)
+    """The ledger's row of a request of this owner, if it was ever charged."""
+    row = ledger().spend(request_id)
+    return row if row is None or row.owner == owner() else None
 
 
 def stored_release(request_id: str) -> Release | None:
-    """The release that a request paid for, of whichever kind, or None while there is none."""
+    """The release that a request paid for, of whichever kind, or None while there is none.
+
+    None, too, once the retention policy has deleted it.
+    """
     row = spend(request_id)
     if row is None or row.state not in {SpendState.DONE, SpendState.PARTIAL}:
         return None
+    if deleted(row):
+        return None
     return core_release(ledger(), row)
+
+
+def deleted(row: Spend) -> bool:
+    """Whether a charge had a result that the retention policy deleted."""
+    return row.release_kind is not None and ledger().release_blob(row.request_id) is None
 
 
 def save_project(project: Project) -> None:
@@ -135,16 +121,10 @@ def open_project(identity: str) -> Project:
     LedgerError
         There is none of that id, or it cannot be read; nothing about other owners is told.
     """
-    from pages.shared.saved import from_plain
+    from pages.shared.saved import project_from
 
     document = store().open_project(identity, owner=owner()).document
-    try:
-        return from_plain(document, identity, owner())
-    except (JustitiaError, KeyError, TypeError, ValueError) as error:
-        raise LedgerError(
-            "this project was kept by another version and cannot be opened; its releases are "
-            "still in the ledger, and running the same plan on the same table replays them"
-        ) from error
+    return project_from(document, identity, owner())
 
 
 def saved_projects() -> tuple[tuple[str, str], ...]:
@@ -156,14 +136,20 @@ def saved_projects() -> tuple[tuple[str, str], ...]:
     )
 
 
-def check_population(population: PopulationPlan) -> None:
+def check_population(population: PopulationPlan, *, demo: bool = False) -> None:
     """Register a population, or make sure that its terms are those of the ledger.
+
+    Made-up people (``demo``) may have any cap.
 
     Raises
     ------
     LedgerError
         The ledger knows it on other terms.
+    PlanError
+        It is new, and its cap is larger than this person may set.
     """
+    if not demo and population.name not in own_populations():
+        check_cap(population.cap)
     ledger().create_population(
         Population(
             population.name,

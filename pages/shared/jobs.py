@@ -19,6 +19,8 @@ from core.protocols import Progress
 
 #: Finished jobs that are remembered (their results are artefacts, never rows).
 REMEMBERED = 32
+#: Of these, how many with what they made: synthetic tables are large, and made again for nothing.
+RESULTS = 12
 log = logging.getLogger("justitia.jobs")
 
 
@@ -130,6 +132,7 @@ class Desk:
             if known is not None and (known.active or known.state is JobState.DONE):
                 return known
             job = Job(identity, title)
+            self._jobs.pop(identity, None)  # a second try queues up again, at the end
             self._jobs[identity] = job
             self._prune()
         self._executor.submit(lambda: job.run(work))
@@ -160,7 +163,9 @@ class Desk:
 
     def _prune(self) -> None:
         finished = [job for job in self._jobs.values() if not job.active]
-        for job in finished[: max(len(finished) - REMEMBERED, 0)]:
+        holding = [job for job in finished if job.result is not None]
+        old = (*finished[:-REMEMBERED], *holding[:-RESULTS])
+        for job in dict.fromkeys(old):
             del self._jobs[job.identity]
 
 

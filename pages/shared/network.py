@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from core.releases import ForbiddenPair, SelectionStep
 from core.roles import Constraint, Role, Roles
+from core.visible import visible
 from pages.shared.lanes import WALL, Edge, Lane, Layout, Link, Spot, lay_out, rule_of
 from pages.shared.palette import FONT, LOOKS, ink
 
@@ -21,6 +22,9 @@ from pages.shared.palette import FONT, LOOKS, ink
 ROW = 34
 LETTERS = 16
 EDGE_WIDTHS = (1.8, 6.5)
+#: In rows: how far a gate's name stands above it, and the room that a label in the wall wants.
+LABEL = 0.6
+CLEAR = 0.5
 
 
 class _Sketch:
@@ -62,6 +66,7 @@ def draw(
     found: str | None = None,
     theme: str = "light",
     letters: int = LETTERS,
+    narrow: bool = False,
 ) -> go.Figure:
     """The picture after ``edges``, the first ones of ``settled``.
 
@@ -78,22 +83,27 @@ def draw(
     found
         A column to point out.
     letters
-        How much of a name is written out.
+        How much of a name is written out; of each line of it, where the picture is narrow.
+    narrow
+        For a picture a third of a page wide: short headings, names on two lines, no edge stands
+        out as the newest one, none has a step, and those that jump the wall are not labelled.
     """
     layout = lay_out(names, roles, edges, settled=settled, constraint=constraint)
     figure = _Sketch()
     _draw_wall(figure, layout, theme)
     _draw_forbidden(figure, layout, forbidden, theme)
     for index, link in enumerate(layout.links):
-        newest = index == len(layout.links) - 1
+        newest = index == len(layout.links) - 1 and not narrow
         colour = ink(theme).accent if newest else ink(theme).line
+        colour = ink(theme).text if narrow and link.illegal else colour
         width = _width(link.edge, strengths) + (1 if newest else 0)
-        _draw_link(figure, link, _title(link, index, strengths), colour, width)
-    _draw_jumps(figure, layout, theme)
-    _draw_columns(
-        figure, layout, roles, rule_of(roles, constraint), _Marking(found, theme, letters)
-    )
-    return _dress(figure, layout, theme)
+        title = _title(link, None if narrow else index + 1, strengths)
+        _draw_link(figure, link, title, colour, width)
+    if not narrow:  # there is no room for the words on the line; the page says them below it
+        _draw_jumps(figure, layout, theme)
+    marking = _Marking(found, theme, letters, narrow)
+    _draw_columns(figure, layout, roles, rule_of(roles, constraint), marking)
+    return _dress(figure, layout, theme, narrow)
 
 
 def _draw_wall(figure: _Sketch, layout: Layout, theme: str) -> None:
@@ -159,14 +169,24 @@ def _draw_link(figure: _Sketch, link: Link, title: str, colour: str, width: floa
 
 def _draw_jumps(figure: _Sketch, layout: Layout, theme: str) -> None:
     colours = ink(theme)
+    taken = [spot.y for spot in layout.spots if spot.lane in {Lane.GATE, Lane.NICHE}]
+    taken += [spot.y + LABEL for spot in layout.spots if spot.lane is Lane.GATE]
     for link in layout.links:
         if link.illegal:
             middle = len(link.path) // 2
+            crossing = (link.path[middle - 1][1] + link.path[middle][1]) / 2
             figure.add_annotation(
-                x=0, y=(link.path[middle - 1][1] + link.path[middle][1]) / 2,
-                text="jumps the wall", showarrow=False, borderpad=2,
+                x=0, y=_beside(crossing, taken),
+                text="jumps the wall", showarrow=False, borderpad=0,
                 font={"size": 12, "color": colours.text}, bgcolor=colours.paper,
             )  # fmt: skip
+
+
+def _beside(y: float, taken: Sequence[float]) -> float:
+    """The nearest height to ``y`` at which a label covers least of the columns in the wall."""
+    heights = [y + step / 20 for step in sorted(range(-18, 19), key=abs)]
+    room = {height: min((abs(height - at) for at in taken), default=1.0) for height in heights}
+    return max(heights, key=lambda height: min(room[height], CLEAR))
 
 
 def _width(edge: Edge, strengths: Mapping[Edge, float] | None) -> float:
@@ -177,9 +197,9 @@ def _width(edge: Edge, strengths: Mapping[Edge, float] | None) -> float:
     return thin + (thick - thin) * max(strengths.get(edge, 0.0), 0.0) / strongest
 
 
-def _title(link: Link, index: int, strengths: Mapping[Edge, float] | None) -> str:
+def _title(link: Link, step: int | None, strengths: Mapping[Edge, float] | None) -> str:
     one, other = (html.escape(name) for name in link.edge)
-    words = f"<b>{one} — {other}</b><br>step {index + 1}"
+    words = f"<b>{one} — {other}</b>" + ("" if step is None else f"<br>step {step}")
     if strengths and link.edge in strengths:
         words += f"<br>noisy strength {strengths[link.edge]:.3f}"
     return f"{words}<br>not allowed by the rule" if link.illegal else words
@@ -190,6 +210,7 @@ class _Marking:
     found: str | None
     theme: str
     letters: int
+    narrow: bool
 
 
 def _draw_columns(
@@ -218,9 +239,9 @@ def _draw_columns(
                 "line": {"color": look.colour(theme), "width": 2},
                 "opacity": 1,
             },
-            text=[_label(spot, roles, role, marking.letters) for spot in spots],
+            text=[_label(spot, roles, role, marking) for spot in spots],
             textposition=[_text_side(spot) for spot in spots],
-            textfont={"size": 13, "color": colours.text},
+            textfont={"size": 12 if marking.narrow else 13, "color": colours.text},
             hovertemplate=[
                 f"<b>{html.escape(spot.name)}</b><br>{_role_words(spot.name, roles, role)}"
                 f"<br>{spot.lane.value}<extra></extra>"
@@ -245,12 +266,26 @@ def _role_words(name: str, roles: Roles, role: Role) -> str:
     return "proxy, treated as protected" if name in roles.proxies else LOOKS[role].words
 
 
-def _label(spot: Spot, roles: Roles, role: Role, letters: int) -> str:
+def _label(spot: Spot, roles: Roles, role: Role, marking: _Marking) -> str:
     letter = "P" if spot.name in roles.proxies else role.value
-    name = html.escape(elide(spot.name, letters))
+    lines = two_lines(spot.name, marking.letters) if marking.narrow else (spot.name,)
+    name = "<br>".join(html.escape(elide(line, marking.letters)) for line in lines)
     if spot.lane is Lane.PROTECTED:
         return f"{name} <b>{letter}</b>  "
     return f"  <b>{letter}</b> {name}" if spot.lane is not Lane.GATE else f"<b>{letter}</b> {name}"
+
+
+def two_lines(name: str, letters: int) -> tuple[str, ...]:
+    """A long name broken at a low line or a space, where its two parts are most alike in length.
+
+    >>> two_lines("career_gap_months", 10), two_lines("gender", 10)
+    (('career_gap', 'months'), ('gender',))
+    """
+    breaks = [index for index, mark in enumerate(name) if mark in "_ "]
+    if len(name) <= letters or not breaks:
+        return (name,)
+    middle = min(breaks, key=lambda index: (max(index, len(name) - index - 1), -index))
+    return name[:middle], name[middle + 1 :]
 
 
 def _text_side(spot: Spot) -> str:
@@ -259,12 +294,12 @@ def _text_side(spot: Spot) -> str:
     return "middle left" if spot.lane is Lane.PROTECTED else "middle right"
 
 
-def _dress(figure: _Sketch, layout: Layout, theme: str) -> go.Figure:
+def _dress(figure: _Sketch, layout: Layout, theme: str, narrow: bool) -> go.Figure:
     colours = ink(theme)
     heads = (
-        (-1.5, "left", "Protected side"),
-        (0, "center", "Wall with gates"),
-        (1.5, "right", "Outcome side"),
+        (-1.5, "left", "Protected" if narrow else "Protected side"),
+        (0, "center", "Wall" if narrow else "Wall with gates"),
+        (1.5, "right", "Outcome" if narrow else "Outcome side"),
     )
     for x, anchor, words in heads:
         figure.add_annotation(
@@ -288,7 +323,7 @@ def _dress(figure: _Sketch, layout: Layout, theme: str) -> go.Figure:
         "dragmode": "pan",
         "hoverlabel": {"align": "left"},
         "font": {"family": FONT},
-        "xaxis": {"visible": False, "range": [-1.52, 1.52]},
+        "xaxis": {"visible": False, "range": [-1.75, 1.75] if narrow else [-1.52, 1.52]},
         "yaxis": {"visible": False, "range": [layout.bottom, 1.2]},
     }
     return go.Figure(figure.traces, dress)
@@ -319,8 +354,8 @@ def sentence(step: SelectionStep) -> str:
 
 
 def plain(text: str) -> str:
-    """A user's text made harmless inside Markdown."""
-    line = " ".join(text.split())
+    """A user's text made harmless inside Markdown, and unable to turn or hide anything."""
+    line = visible(text)
     for mark in "\\`*_[]<>#|$:~":
         line = line.replace(mark, f"\\{mark}")
     return line

@@ -10,7 +10,7 @@ from core.plan_parts import PosteriorPlan, settings_from, settings_to
 from core.pumba.questions import analyses_of
 from core.pumba.release import StatisticsRelease
 from core.pumba.requests import StatisticsRequest
-from pages.shared import actions, answers, guards, house, money, question_form, widgets
+from pages.shared import actions, answers, guards, house, money, opening, question_form, widgets
 from pages.shared.jobs import desk
 from pages.shared.money import epsilon, format_rho
 from pages.shared.network import label, plain
@@ -19,6 +19,7 @@ from pages.shared.project import Project, Run
 
 def draw(project: Project) -> None:
     """The whole door."""
+    opening.watch(project, actions.pay)
     runs = [run for run in project.runs_of("posterior") if project.released(run) is not None]
     if not runs:
         guards.require(project, "schema")
@@ -146,7 +147,7 @@ def _button(project: Project, part: PosteriorPlan) -> None:
             return
         attempt += 1
     waiting = (
-        "" if actions.has_rows(project) else "The table is not attached; put the file in on Data."
+        "" if actions.has_table(project) else "The table is not attached; put the file in on Data."
     )
     if waiting:
         st.markdown(f":material/pending: {waiting}")

@@ -58,8 +58,9 @@ def show(
     constraint: Constraint | None = None,
     found: str | None = None,
     letters: int = network.LETTERS,
+    narrow: bool = False,
 ) -> None:
-    """Draw one step."""
+    """Draw one step; ``narrow`` for a picture that stands beside others."""
     figure = network.draw(
         names,
         roles,
@@ -70,7 +71,8 @@ def show(
         constraint=constraint,
         found=found,
         theme=theme(),
-        letters=TINY if phone() else letters,
+        letters=TINY if phone() and not narrow else letters,
+        narrow=narrow,
     )
     st.plotly_chart(
         figure,

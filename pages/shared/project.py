@@ -27,7 +27,8 @@ from core.plan import (
 from core.releases import TreeRelease
 from core.roles import Role, Roles
 from core.schema import Column, Schema
-from pages.shared import house
+from core.sources import ServerTable
+from pages.shared import house, uploads
 
 KEY = "project"
 ADDRESS = "project"
@@ -67,6 +68,11 @@ class Project:
         Which embedded demo the table is, or None for a table of one's own.
     table, table_name, table_number
         The attached table (session only), its file name, and how many were attached so far.
+    source
+        The table as it stays on the server or in a database, in place of ``table``; no rows.
+    way, listing, opening
+        Which way to a table Start asked for, what the offered folder lists, and the release that
+        waits until the table is opened (session only).
     draft, generation
         Rows of the declaration editor as typed, and how often they were replaced as a whole.
     schema, population, roles, tree
@@ -91,6 +97,9 @@ class Project:
         The last outlook along the budget's slider, with the public facts it follows from.
     base
         What the grid of many columns started from (session only).
+    audit_view, audit, look
+        Settings of the audit, the audit made with them and its id, and the look at the real table
+        (session only; what it found goes nowhere else).
     reading, settled
         How the steward wants the file read, and that with everything filled in that was found out.
     reading_notes, header
@@ -105,6 +114,10 @@ class Project:
     table: Any = field(default=None, repr=False)
     table_name: str = ""
     table_number: int = 0
+    source: ServerTable | None = None
+    way: str = ""
+    listing: Any = field(default=None, repr=False)
+    opening: Any = field(default=None, repr=False)
     reading: ReadingPlan = field(default_factory=ReadingPlan)
     settled: ReadingPlan = field(default_factory=ReadingPlan)
     draft: tuple[Mapping[str, Any], ...] = ()
@@ -132,6 +145,9 @@ class Project:
     base: tuple[Mapping[str, Any], ...] | None = field(default=None, repr=False)
     problem: str = ""
     confirm_problem: str = ""
+    audit_view: Mapping[str, Any] = field(default_factory=dict)
+    audit: Any = field(default=None, repr=False)
+    look: Any = field(default=None, repr=False)
     reading_notes: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
 
@@ -214,7 +230,8 @@ class Project:
                 ("budget or structure", then.tree, self.tree),
             )
         changed = tuple(words for words, old, new in pairs if new is not None and old != new)
-        table = self.table is not None and run.table != self.table_label
+        there = self.table is not None or self.source is not None
+        table = there and run.table != self.table_label
         return (*changed, "table") if table else changed
 
     @property
@@ -245,8 +262,16 @@ class Project:
         """Show a sentence on the next page that is drawn."""
         self.notes = (*self.notes, note)
 
-    def attach(self, table: Any, table_name: str, columns: tuple[str, ...]) -> None:
+    def attach(
+        self,
+        table: Any,
+        table_name: str,
+        columns: tuple[str, ...],
+        source: ServerTable | None = None,
+    ) -> None:
         """Take a newly read table; its population is asked for again.
+
+        A table that stays where it is comes as ``source``, without rows.
 
         Roles carry over for columns that still exist; releases stay under their own table.
         """
@@ -263,7 +288,8 @@ class Project:
         self.draft = keep_rows(self.draft, columns) if self.draft else tuple(map(blank, columns))
         self.generation += 1
         self.demo = None
-        self.table, self.table_name = table, table_name
+        self.table, self.table_name, self.source = table, table_name, source
+        self.look = self.opening = None
         self.table_number += 1
         self.population = None
         self.population_draft = {}
@@ -272,9 +298,15 @@ class Project:
         self.keep()
 
     def forget_table(self) -> None:
-        """Drop the rows; everything that was released stays."""
-        self.table = None
+        """Drop the rows and the file they were read from; everything that was released stays."""
+        self.drop_rows()
+        self.source = self.opening = None
+        uploads.keeper().forget()
         self.keep()
+
+    def drop_rows(self) -> None:
+        """Let go of the rows, and of what was found by looking at them."""
+        self.table = self.look = None
 
 
 def _same_columns(plan: Plan, schema: Schema | None) -> Schema | None:
@@ -308,6 +340,7 @@ def current() -> Project:
     if project is None:
         project = _addressed(st.query_params.get(ADDRESS, ""))
         st.session_state[KEY] = project
+    uploads.keeper().touch(project)
     if project.identity and st.query_params.get(ADDRESS) != project.identity:
         st.query_params[ADDRESS] = project.identity
     return project
@@ -331,5 +364,9 @@ def fresh() -> Project:
 
 
 def put(project: Project) -> None:
-    """Make a project the session's own."""
+    """Make a project the session's own; the rows of the one before are let go."""
+    before = st.session_state.get(KEY)
+    if before is not None and before is not project:
+        before.drop_rows()
+        uploads.keeper().forget()
     st.session_state[KEY] = project

@@ -10,10 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import JustitiaError
-from core.pumba.published import Published, published_from_rows, read_published
+from core.pumba.published import (
+    MAXIMUM_BYTES,
+    Published,
+    published_from_rows,
+    read_published,
+)
 from core.pumba.settings import Settings
 from core.statistics import Family
-from pages.shared import answers
+from pages.shared import answers, uploads
 from pages.shared.network import label, plain
 from pages.shared.project import Project
 
@@ -37,6 +42,7 @@ def draw(project: Project) -> None:
     if not content:
         return
     try:
+        uploads.check_length(len(content), MAXIMUM_BYTES)
         published = read_published(content, name=name)
     except JustitiaError as error:
         st.error(plain(str(error)), title="These statistics cannot be used")
@@ -75,8 +81,11 @@ def _content() -> tuple[bytes, str]:
             persist_state="session",
         )
     with right:
-        uploaded = st.file_uploader(
-            "Or upload a file", type=["csv", "json", "txt"], key="published_file"
+        uploaded = uploads.uploader(
+            "Or upload a file",
+            ["csv", "json", "txt"],
+            "published_file",
+            bytes_at_most=MAXIMUM_BYTES,
         )
         st.button("Fill in an example", key="published_example", on_click=example)
         with st.popover("What the file looks like", icon=":material/help:", width="stretch"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from core.errors import JustitiaError, LedgerError
 from core.plan_settings import (
     demo_section,
     population_section,
@@ -14,6 +15,7 @@ from core.plan_settings import (
 )
 from core.roles import Roles
 from core.schema import Schema
+from core.sources import ServerTable
 from pages.shared.project import Project, Run
 
 Part = TypeVar("Part")
@@ -29,6 +31,7 @@ def to_plain(project: Project) -> dict[str, Any]:
         "demo": None if project.demo is None else project.demo.to_dict(),
         "table_name": project.table_name,
         "table_number": project.table_number,
+        "source": None if project.source is None else project.source.to_dict(),
         "reading": project.reading.to_dict(),
         "settled": project.settled.to_dict(),
         "draft": [dict(row) for row in project.draft],
@@ -55,8 +58,25 @@ def runs_of(plain: Mapping[str, Any]) -> tuple[Run, ...]:
     return tuple(Run(*run) for run in plain["runs"])
 
 
+def project_from(plain: object, identity: str, owner: str) -> Project:
+    """A project from a document that may be of another version, or anybody's.
+
+    Raises
+    ------
+    LedgerError
+        It is no document of a project; the message quotes nothing of it.
+    """
+    try:
+        return from_plain(cast(Mapping[str, Any], plain), identity, owner)
+    except (JustitiaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise LedgerError(
+            "this project was kept by another version and cannot be opened; its releases are "
+            "still in the ledger, and running the same plan on the same table replays them"
+        ) from None
+
+
 def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
-    """Inverse of :func:`to_plain`; the table is gone and has to be attached again."""
+    """Inverse of :func:`to_plain`; an uploaded table is gone and has to be put in again."""
     if plain["version"] != VERSION:
         raise ValueError("project of another version")
     return Project(
@@ -67,6 +87,7 @@ def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
         demo=_if_there(plain["demo"], demo_section),
         table_name=plain["table_name"],
         table_number=int(plain["table_number"]),
+        source=_if_there(plain.get("source"), ServerTable.from_dict),
         reading=reading_section(plain["reading"]),
         settled=reading_section(plain["settled"]),
         draft=tuple(plain["draft"]),

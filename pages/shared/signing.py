@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from core.bundle import file_name
 from core.deriving import Derived
 from core.plain_text import plain
+from core.release_log import Act, ReleaseLog
+from pages.shared import house
+from pages.shared.held import Held
 
 
 def sign_off(entry: Mapping[str, str], made: Derived, digest: str) -> bytes:
@@ -31,3 +34,15 @@ def sign_off(entry: Mapping[str, str], made: Derived, digest: str) -> bytes:
         for name, blob in sorted(made.files.items())
     ]
     return "\n".join([*lines, ""]).encode()
+
+
+def log_signature(holding: Held, digest: str, entry: Mapping[str, str]) -> None:
+    """Note in the log of releases who put which name under which bundle."""
+    ReleaseLog(house.ledger()).add(
+        house.actor(),
+        Act.SIGNED,
+        owner=house.owner(),
+        population=holding.plan.population.name,
+        request_id=holding.identities[0],
+        detail=f"bundle SHA-256 {digest}; as {entry['name']}; for: {entry['purpose']}",
+    )

@@ -12,7 +12,7 @@ import streamlit as st
 from core.errors import JustitiaError
 from core.private.ledger import Population
 from core.private.zcdp import epsilon, format_rho
-from pages.shared import house
+from pages.shared import downloads, house, people
 from pages.shared.jobs import Job, JobState, desk
 from pages.shared.network import plain
 from pages.shared.project import Project, Run
@@ -28,6 +28,10 @@ MIMES = {
     "parquet": "application/vnd.apache.parquet",
     "zip": "application/zip",
 }
+#: Places in the queue from the second on.
+ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+#: Stage in which a source tells which percentage of its rows it has read.
+ROWS = "rows"
 #: Width of running text in pixels: about 80 characters.
 TEXT = 720
 RHO_HELP = (
@@ -39,12 +43,12 @@ RHO_HELP = (
 
 def download(label: str, data: Callable[[], bytes], file: str, key: str, **settings: Any) -> None:
     """A button that serialises a stored artefact when it is pressed, and draws nothing anew."""
-    ending = file.rpartition(".")[2]
+    mime = MIMES[file.rpartition(".")[2]]
     st.download_button(
         label,
-        data=data,
+        data=downloads.held(data, file, mime, key),
         file_name=file,
-        mime=MIMES[ending],
+        mime=mime,
         on_click="ignore",
         key=key,
         **{"icon": ":material/download:", **settings},
@@ -123,7 +127,8 @@ def epsilon_words(rho: Fraction, delta: float) -> str:
 
 
 def sidebar(project: Project) -> None:
-    """The ledger beside every page."""
+    """Who is here, and the ledger, beside every page."""
+    people.door()
     st.header("Budget", anchor=False)
     if project.population is None:
         st.caption("Nothing is spent: no population is named yet.")
@@ -197,11 +202,26 @@ def job_panel(
     watch()
 
 
+def place_in_line(ahead: int) -> str:
+    """A place in the queue, in words; the job that runs now is the first in line.
+
+    >>> place_in_line(0), place_in_line(1), place_in_line(11), place_in_line(21)
+    ('starts next', 'second in line', '12th in line', '22nd in line')
+    """
+    if ahead == 0:
+        return "starts next"
+    if ahead <= len(ORDINALS):
+        return f"{ORDINALS[ahead - 1]} in line"
+    place = ahead + 1
+    teen = place % 100 in {11, 12, 13}
+    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending} in line"
+
+
 def _job_words(job: Job) -> None:
     title = plain(job.title)  # names an analysis, and with it perhaps a column of the file
     if job.state is JobState.QUEUED:
-        ahead = desk().ahead(job.identity)
-        place = "next in the queue" if ahead == 0 else f"{ahead} before it in the queue"
+        place = place_in_line(desk().ahead(job.identity))
         st.progress(0.0, text=f"{title}: waiting, {place}")
         return
     if not job.active:
@@ -209,7 +229,10 @@ def _job_words(job: Job) -> None:
         return
     share = min(job.done / job.total, 1.0) if job.total else 0.0
     count = f" ({job.done} of {job.total})" if job.total else ""
-    st.progress(share, text=f"{title}: {job.stage or 'starting'}{count}")
+    words = f"{job.stage or 'starting'}{count}"
+    if job.stage == ROWS:  # told in percent, because their number may be private
+        words = f"reading rows, {100 * share:.0f} %"
+    st.progress(share, text=f"{title}: {words}")
 
 
 def job_ended(job: Job | None) -> None:
@@ -236,6 +259,14 @@ def paid_state(run: Run, job: Job | None, retry: str) -> None:
             f"{': ' + plain(row.message) if row.message else ''}. The ledger keeps the charge. "
             f"Earlier releases are unharmed; to try again, {retry}.",
             title="Spent, no result",
+        )
+    elif house.deleted(row):
+        st.warning(
+            f"The result of this charge of ρ = {format_rho(row.rho)} was deleted under the "
+            "retention policy. The ledger keeps the charge and the result's hash; to have it "
+            f"again, {retry}.",
+            title="No longer kept",
+            icon=":material/auto_delete:",
         )
     elif row.state is house.SpendState.CHARGED and job is None:
         st.warning(

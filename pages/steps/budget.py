@@ -124,6 +124,8 @@ with settings:
         format_func=lambda name: STRUCTURE_WORDS[name],
         key="structure",
         on_change=set_structure,
+        help="The exact tree pays for noisy scores of all pairs at once. With many columns and few "
+        "rows those drown, and the greedy trees, which pay edge by edge, come out better.",
     )
     if draft.structure == "mst" and roles.constraints:
         st.warning(

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import JustitiaError
 from core.plan import CovariancePlan
-from pages.shared import actions, confirm, covariance_rounds, guards, house, widgets
+from pages.shared import actions, confirm, covariance_rounds, guards, house, opening, widgets
 from pages.shared import covariance_results as results
 from pages.shared import covariance_setup as setup
 from pages.shared import project as state
@@ -24,6 +24,7 @@ widgets.head(
     project,
 )
 guards.require(project, "schema")
+opening.watch(project, actions.pay)
 population = project.population
 assert population is not None
 runs = project.runs_of("covariance")
@@ -65,7 +66,7 @@ def release_box(part: CovariancePlan, bought: Run | None) -> None:
     waiting = []
     if confirm.unconfirmed(project):
         waiting.append("Data has changes that are not confirmed")
-    if not actions.has_rows(project):
+    if not actions.has_table(project):
         waiting.append("the table is not attached; put the file in again on Data")
     if (part.means or part.half_widths) and not st.checkbox(
         "The means and half-widths typed above were known before anybody looked at this table",

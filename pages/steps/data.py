@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.codebook import read_codebook
+from core import codebook
 from core.errors import JustitiaError
-from pages.shared import actions, confirm, guards, house
+from pages.shared import actions, confirm, guards, house, sources, uploads
 from pages.shared import project as state
 from pages.shared.columns import edit_columns
 from pages.shared.network import plain
@@ -29,6 +29,11 @@ def uploaded() -> None:
         project.forget_table()
         project.say("The file is gone from memory. Releases stay readable.")
         return
+    try:
+        uploads.check_size(file)
+    except JustitiaError as error:
+        project.problem = str(error)
+        return
     actions.take_upload(project, file.name, file.getvalue())
 
 
@@ -38,7 +43,8 @@ def imported() -> None:
     if file is None:
         return
     try:
-        found = read_codebook(file.getvalue())
+        uploads.check_size(file, codebook.MAXIMUM_BYTES)
+        found = codebook.read_codebook(file.getvalue())
     except JustitiaError as error:
         project.problem = str(error)
         return
@@ -61,6 +67,10 @@ if project.demo is not None:
     )
 elif project.table is not None:
     st.markdown(f":material/lock: Attached: **{plain(project.table_label)}**, in memory only.")
+elif project.source is not None:
+    st.markdown(
+        f":material/lock: Chosen: **{plain(project.table_label)}**. Its rows stay where they are."
+    )
 elif project.table_name:
     st.markdown(
         f":material/link_off: **{plain(project.table_name)}** is no longer attached. Everything "
@@ -70,23 +80,31 @@ if house.demo_only():
     st.caption("Without a login this server works with demo data only.")
 else:
     with st.expander(
-        "Upload a table of your own", expanded=not project.draft, icon=":material/upload_file:"
+        "A table of your own" if sources.ways() else "Upload a table of your own",
+        expanded=not project.draft,
+        icon=":material/table:" if sources.ways() else ":material/upload_file:",
     ):
-        st.file_uploader(
-            "CSV, Parquet or Excel file",
-            type=["csv", "tsv", "txt", "parquet", "pq", "xlsx"],
-            key="upload",
-            on_change=uploaded,
-        )
-        confirm.reading_options(project)
+        way = sources.choose_way(project)
+        if way == sources.UPLOAD:
+            uploads.uploader(
+                "CSV, Parquet or Excel file",
+                ["csv", "tsv", "txt", "parquet", "pq", "xlsx"],
+                "upload",
+                on_change=uploaded,
+            )
+            confirm.reading_options(project)
+        else:
+            sources.draw(project, way)
 if project.problem:
-    st.error(plain(project.problem), title="This file was not taken", icon=":material/error:")
+    st.error(plain(project.problem), title="This table was not taken", icon=":material/error:")
     project.problem = ""
 for note in project.reading_notes:
     st.caption(f":material/info: {plain(note)}")
 if not project.draft:
     guards.require(project, "draft")
 
+if project.source is not None:
+    st.caption(f":material/visibility_off: {sources.NO_ROWS}", width=TEXT)
 confirm.private_workspace(project)
 
 st.header("Columns", anchor=False)
@@ -98,25 +116,27 @@ st.markdown(
 )
 with st.container(horizontal=True, key="column_tools"):
     with st.popover("Import a codebook", icon=":material/menu_book:"):
-        st.file_uploader(
-            "Codebook (CSV, Excel, JSON or TOML)",
-            type=["csv", "xlsx", "json", "toml"],
-            key="codebook",
+        uploads.uploader(
+            "Codebook (CSV or JSON)",
+            ["csv", "json", "txt"],
+            "codebook",
+            bytes_at_most=codebook.MAXIMUM_BYTES,
             on_change=imported,
         )
         st.caption("Public declarations; they replace those of columns with the same name.")
-    with st.popover("Suggest from values", icon=":material/lightbulb:"):
-        st.markdown(
-            "Suggestions look at the rows. What they reveal is **not** covered by the guarantee, "
-            "so every release made with one is flagged **data-dependent domain**, in the "
-            "statement too. A codebook avoids that."
-        )
-        st.button(
-            "Look at the values and suggest",
-            key="suggest",
-            on_click=suggest,
-            disabled=not actions.has_rows(project) or project.demo is not None,
-        )
+    if project.source is None:
+        with st.popover("Suggest from values", icon=":material/lightbulb:"):
+            st.markdown(
+                "Suggestions look at the rows. What they reveal is **not** covered by the "
+                "guarantee, so every release made with one is flagged **data-dependent domain**, "
+                "in the statement too. A codebook avoids that."
+            )
+            st.button(
+                "Look at the values and suggest",
+                key="suggest",
+                on_click=suggest,
+                disabled=not actions.has_rows(project) or project.demo is not None,
+            )
 edit_columns(project)
 
 st.header("People", anchor=False)

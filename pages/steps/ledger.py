@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import JustitiaError
-from pages.shared import books, guards, house, widgets
+from pages.shared import books, caps, guards, house, people, widgets
 from pages.shared import project as state
-from pages.shared.money import as_rho, epsilon, format_rho
+from pages.shared.money import epsilon, format_rho
 from pages.shared.network import plain
 
 project = state.current()
@@ -17,6 +17,9 @@ widgets.head(
     "is never refunded: what was learnt stays learnt.",
     project,
 )
+caps.keep()
+if house.shared():
+    caps.who_released()
 guards.require(project, "schema")
 found = widgets.account(project)
 if found is None:
@@ -52,9 +55,11 @@ else:
     )
     with st.container(horizontal=True):
         widgets.download("CSV", lambda: books.csv(spends), "ledger.csv", "ledger_csv")
+        mine = population.owner
         widgets.download(
-            "JSON", lambda: books.json(population.name, spends), "ledger.json", "ledger_json"
+            "JSON", lambda: books.json(population.name, mine, spends), "ledger.json", "ledger_json"
         )
+st.caption(books.chain(house.ledger()))
 with st.expander("What the states mean"):
     st.markdown(
         "- **charged**: being measured now\n"
@@ -68,9 +73,7 @@ with st.expander("What the states mean"):
 def raise_cap() -> None:
     """Change the cap, on purpose."""
     try:
-        house.ledger().set_cap(
-            population.name, as_rho(st.session_state["cap"].strip()), owner=house.owner()
-        )
+        caps.change_own(project, population.name, st.session_state["cap"])
     except JustitiaError as error:
         project.problem = str(error)
         return
@@ -84,6 +87,8 @@ with st.expander("Change the cap"):
         "The cap is a promise to the people in the table. Raise it only with those who are "
         "responsible for them; it can never go below what is spent."
     )
+    if not people.keeps_caps() and project.demo is None:
+        st.caption(":material/key: You may lower it here; only a keeper of caps may raise it.")
     if project.problem:
         st.error(plain(project.problem), title="Not changed")
         project.problem = ""

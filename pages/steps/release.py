@@ -91,6 +91,7 @@ with left:
             return
         today = datetime.now(UTC).date().isoformat()
         entry = {"name": name, "purpose": purpose, "date": today}
+        signing.log_signature(holding, digest, entry)
         project.change(sign_off={**project.sign_off, digest: entry})
 
     if signed:

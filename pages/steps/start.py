@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import demo
 from core.errors import JustitiaError
-from pages.shared import actions, guards, house
+from pages.shared import actions, guards, house, sources
 from pages.shared import project as state
 from pages.shared.network import plain
 from pages.shared.widgets import head, main
@@ -61,9 +61,13 @@ with left.container(border=True, height="stretch"):
         )
 with middle.container(border=True, height="stretch"):
     st.header("Use your own table", anchor=False)
-    st.markdown("CSV, Parquet or Excel. It stays in this server's memory and is never written.")
+    st.markdown(
+        "CSV, Parquet or Excel. What you upload stays in this server's memory and is never written."
+    )
     if house.demo_only():
         st.info("Without a login this server works with demo data only.", icon=":material/lock:")
+    elif sources.ways():
+        sources.doors(project)
     else:
         st.page_link(guards.PAGES["data"], label="Upload on Data", icon=":material/upload_file:")
 with right.container(border=True, height="stretch"):
@@ -105,12 +109,13 @@ if project.draft:
             "Saved are declarations, roles, plan and the ids of releases, never rows. Attach the "
             "table again to spend again; everything else works without it."
         )
-        if project.table is not None:
+        if project.table is not None or project.source is not None:
             st.button(
                 "Forget this table",
                 icon=":material/delete:",
                 on_click=project.forget_table,
-                help="Drops the uploaded rows from memory now. Releases stay readable.",
+                help="Drops uploaded rows from memory now, or the way to a table on the server. "
+                "Releases stay readable.",
             )
 
 st.caption(

@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import JustitiaError
 from core.forecast import Verdict, forecast_of
 from core.roles import Roles
-from pages.shared import actions, confirm, guards, house, pictures, replay, widgets
+from pages.shared import actions, confirm, guards, house, opening, pictures, replay, widgets
 from pages.shared import project as state
 from pages.shared.jobs import Job, desk
 from pages.shared.money import epsilon, format_rho
@@ -24,6 +24,7 @@ if project.best_run() is None:
     guards.require(project, "plan")
 plan, roles = project.plan, project.roles
 names = project.released_names
+opening.watch(project, actions.pay)
 run = project.run
 job = desk().find(run.request_id) if run else None
 
@@ -83,7 +84,7 @@ if plan is not None:
         waiting.append("Data has changes that are not confirmed")
     if project.role_draft != project.roles:
         waiting.append("Roles has changes that are not saved")
-    if not actions.has_rows(project):
+    if not actions.has_table(project):
         waiting.append("the table is not attached; put the file in again on Data")
     if not charged:
         with st.container(border=True, key="release_box"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from core.errors import BudgetExceeded
-from pages.shared.jobs import REMEMBERED, Desk, JobState
+from pages.shared.jobs import REMEMBERED, RESULTS, Desk, JobState
 from tests.app.conftest import Held, Synchronous
 
 
@@ -92,6 +92,29 @@ def test_finished_jobs_are_forgotten_in_the_end_and_active_ones_never() -> None:
     assert desk.find("r0") is None
     desk.forget("waiting")
     assert desk.find("waiting") is waiting
+
+
+def test_only_the_latest_results_are_kept_and_a_forgotten_one_is_made_again() -> None:
+    desk = Desk(Synchronous())
+    for number in range(2 * RESULTS):
+        desk.submit(f"free {number}", "work", lambda progress: "a large table")
+        desk.submit(f"paid {number}", "work", lambda progress: None)
+    desk.submit("last", "work", lambda progress: None)
+    kept = [n for n in range(2 * RESULTS) if desk.find(f"free {n}") is not None]
+    assert kept == list(range(RESULTS, 2 * RESULTS))
+    assert desk.find("free 0") is None
+    assert desk.submit("free 0", "work", lambda progress: "made again").result == "made again"
+
+
+def test_a_second_try_queues_up_at_the_end() -> None:
+    held = Held()
+    desk = Desk(held)
+    job = desk.submit("first", "work", lambda progress: None)
+    job.cancel()
+    held.release()
+    for name in ("second", "third", "first"):
+        desk.submit(name, "work", lambda progress: None)
+    assert [desk.ahead(name) for name in ("second", "third", "first")] == [0, 1, 2]
 
 
 def test_threads_that_submit_one_id_share_one_job() -> None:

@@ -213,6 +213,24 @@ def release_covariance(page: Page, method: str = "Automatic") -> None:
     settle(page)
 
 
+def audited(page: Page) -> None:
+    """The Audit page of a release whose synthetic rows were made, once its figures are there."""
+    go(page, "Audit")
+    expect(page.locator(".st-key-audit_look")).to_be_visible(timeout=3 * PATIENCE)
+    settle(page)
+
+
+def compare_with_real(page: Page) -> None:
+    """Open the private workspace of the Audit page with a reason."""
+    field = page.locator(".st-key-audit_reason input")
+    field.fill("check before signing")
+    field.press("Enter")
+    settle(page)
+    page.locator(".st-key-audit_look button").click()
+    expect(page.locator(".st-key-audit_close")).to_be_visible(timeout=3 * PATIENCE)
+    settle(page)
+
+
 def findings(page: Page, where: str) -> list[str]:
     """Serious and critical findings of axe-core."""
     page.wait_for_timeout(400)

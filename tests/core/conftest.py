@@ -10,6 +10,7 @@ from tests.core.command_line import ROWS
 def home(tmp_path, monkeypatch):
     """Each test has a ledger and a secret of its own."""
     monkeypatch.setenv("JUSTITIA_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("JUSTITIA_LEDGER", raising=False)
     return tmp_path / "home"
 
 

@@ -19,8 +19,9 @@ def url(request, tmp_path):
 
 
 @pytest.fixture
-def postgres_url():
-    """An empty PostgreSQL database, one for each process that runs tests."""
+def postgres_url(tmp_path, monkeypatch):
+    """An empty PostgreSQL database, one for each process that runs tests, and an empty home."""
+    monkeypatch.setenv("JUSTITIA_HOME", str(tmp_path / "home"))
     if POSTGRES not in os.environ:
         pytest.skip(f"no server: set {POSTGRES} to the URL that tests/postgres.sh start prints")
     import psycopg

@@ -325,3 +325,13 @@ def test_fifty_thousand_rows_take_well_under_a_second():
     start = time.process_time()
     assert encode(table, schema).rows == rows
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_which_zero_comes_first_changes_no_label(kind):
+    column = Column("x", Kind.CATEGORICAL, categories=("-0.0", "0.0"), other_label="0.0")
+    for cells in ([0.0, -0.0], [-0.0, 0.0]):
+        raw = RawTable(
+            pd.DataFrame({"x": pd.Series(cells, dtype=kind)}), "t", ReadingReport("parquet")
+        )
+        assert encode(raw, Schema((column,))).codes["x"].tolist() == [1, 1]

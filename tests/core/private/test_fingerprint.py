@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from core.errors import LedgerError
 from core.private import fingerprint as module
-from core.private.fingerprint import fingerprint, secret
+from core.private.earlier_fingerprint import earlier_fingerprint, recognised
+from core.private.fingerprint import declared_mark, fingerprint, secret
 from core.private.ledger import Ledger
+from tests.core.private.ledgers import people
 
 KEY = bytes(range(32))
 ROOT = Path(__file__).parents[3]
@@ -202,18 +204,50 @@ def test_names_that_are_no_texts_and_repeated_names():
     assert fingerprint(surrogate, KEY)
 
 
+def scrambled(number):
+    """SplitMix64's finaliser in Python's own integers."""
+    mask = 2**64 - 1
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & mask
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & mask
+    return number ^ number >> 31
+
+
 def test_the_construction_written_out():
-    """Oracle: sorted HMACs of tagged rows under an HMAC, by hand."""
-    frame = pd.DataFrame({"b": ["x", "y"], "a": [1, 2]})
-    rows = sorted(hmac.digest(KEY, text.encode(), "sha256") for text in ("n1\x1fsx", "n2\x1fsy"))
-    whole = b"sa\x1fsb" + b"\x1e2\x1e2\x1e" + b"".join(rows)
+    """Oracle: sums of scrambled sums of HMACs under an HMAC, by hand, without arrays."""
+    frame = pd.DataFrame({"b": ["x", "y", "x"], "a": [1, 2, 1]})
+    lanes = [0, 0, 0, 0]
+    for row in ("n1", "sx"), ("n2", "sy"), ("n1", "sx"):
+        cells = [f"{name}\x1f0\x1f{cell}" for name, cell in zip(("sa", "sb"), row, strict=True)]
+        digests = [hmac.digest(KEY, text.encode(), "sha256") for text in ("row", *cells)]
+        words = [
+            sum(int.from_bytes(digest[8 * lane : 8 * lane + 8], "little") for digest in digests)
+            for lane in range(4)
+        ]
+        for lane in range(4):
+            word, other = words[lane] % 2**64, words[lane - 1] % 2**64
+            turned = (other << 31 | other >> 33) % 2**64
+            lanes[lane] += scrambled(word ^ turned)
+    sums = b"".join((lane % 2**64).to_bytes(8, "little") for lane in lanes)
+    whole = b"sa\x1f0\x1fsb\x1f0" + b"\x1e2\x1e3\x1e" + sums
     assert fingerprint(frame, KEY) == hmac.new(KEY, whole, hashlib.sha256).hexdigest()
+
+
+def test_a_declared_mark_is_keyed_and_keeps_its_words_apart():
+    marks = {
+        declared_mark(KEY, "warehouse", "people", "2026"),
+        declared_mark(KEY, "warehouse", "people", "2027"),
+        declared_mark(KEY, "warehouse\x1fpeople", "2026"),
+        declared_mark(KEY, "warehouse", "people"),
+        declared_mark(KEY[::-1], "warehouse", "people", "2026"),
+    }
+    assert len(marks) == 5
+    assert {len(mark) for mark in marks} == {64}
 
 
 def test_chunks_do_not_show(monkeypatch):
     frame = mixed(50)
     whole = fingerprint(frame, KEY)
-    monkeypatch.setattr(module, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 7)
     assert fingerprint(frame, KEY) == whole
 
 
@@ -352,3 +386,32 @@ def test_the_first_of_two_secrets_wins(tmp_path, monkeypatch):
     monkeypatch.setattr(module.os, "link", late)
     assert secret(_ServerLedger(file)) == b"\xab" * 32
     assert [entry.name for entry in tmp_path.iterdir()] == ["justitia.secret"]
+
+
+# -- tables that version 0.1 knew ------------------------------------------------------------
+
+
+def test_the_earlier_fingerprint_is_that_of_version_0_1():
+    # what version 0.1.0 made of this very table
+    known = "6b3829ed8d4c8dd36745c5198df7862cd56dd00e42a28fd5f2e82ce21a1eaa61"
+    frame = mixed()
+    assert earlier_fingerprint(frame, KEY) == known
+    assert earlier_fingerprint(frame.sample(frac=1, random_state=1), KEY) == known
+    assert earlier_fingerprint(mixed(seed=1), KEY) != known
+
+
+def test_a_table_attached_by_version_0_1_keeps_its_id():
+    ledger = Ledger("sqlite://")
+    for name in ("patients", "others"):
+        ledger.create_population(people(name))
+    frame = mixed()
+    first = ledger.table_id("patients", earlier_fingerprint(frame, KEY))
+    elsewhere = ledger.table_id("others", earlier_fingerprint(frame, KEY))
+    mark = recognised(ledger, frame, KEY, "patients", "local")
+    assert mark == fingerprint(frame, KEY)
+    assert ledger.seen_in(mark) == ("others", "patients")
+    assert ledger.table_id("patients", mark) == first
+    assert ledger.table_id("others", mark) == elsewhere
+    assert recognised(ledger, frame, KEY, "patients", "local") == mark
+    new = recognised(ledger, mixed(seed=1), KEY, "patients", "local")
+    assert ledger.table_id("patients", new) not in (first, elsewhere)

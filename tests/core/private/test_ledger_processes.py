@@ -1,6 +1,5 @@
 """Crashes, races and locks: what happens to charges when processes end or meet."""
 
-import multiprocessing
 import os
 import signal
 import sqlite3
@@ -126,50 +125,6 @@ def test_start_times_without_proc():
 
 
 # -- several at once -----------------------------------------------------------------------
-
-
-def _spend_all(url, worker, requests, start, results):
-    ledger = Ledger(url)
-    start.wait()
-    accepted = 0
-    for number in range(requests):
-        try:
-            ledger.charge("people", [charge(f"w{worker}-{number}", Fraction(1, 100))])
-            accepted += 1
-        except BudgetExceeded:
-            continue
-    results.put(accepted)
-
-
-def _race(url, workers=4, requests=50):
-    context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(workers), context.Queue()
-    running = [
-        context.Process(target=_spend_all, args=(url, worker, requests, start, results))
-        for worker in range(workers)
-    ]
-    for process in running:
-        process.start()
-    accepted = [results.get(timeout=120) for _ in running]
-    for process in running:
-        process.join()
-        assert process.exitcode == 0
-    return accepted
-
-
-def test_four_processes_never_overspend(shared):
-    ledger = Ledger(shared)
-    ledger.create_population(people())
-    assert sum(_race(shared)) == 100
-    assert ledger.remaining("people") == 0
-    assert len(ledger.spends("people")) == 100
-
-
-def test_four_processes_never_overspend_on_postgres(postgres_url):
-    ledger = Ledger(postgres_url)
-    ledger.create_population(people())
-    assert sum(_race(postgres_url, requests=30)) == 100
-    assert ledger.remaining("people") == 0
 
 
 def _waits_for_a_charge_in_progress(url):

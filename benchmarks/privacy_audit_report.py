@@ -1,0 +1,200 @@
+"""Words and tables of the privacy audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.report import Bar, bar_table, machine, markdown
+from tests.privacy.auditing import ALARM, Verdict
+
+#: Least part of sqrt(2 rho) that must be seen of Gaussian noise alone.
+POWER = 0.6
+
+ABOUT = """
+Each release is made thousands of times from a table and from its neighbour: with a canary row and
+without it (`add_remove`), or with one row in the place of another (`replace_one`). Tables and
+canary are chosen so that answers change by as much as their sensitivity allows. An attacker who
+knows both tables, the plan and the code guesses which of them a release was made from, by one of
+three statistics: the likelihood ratio of all answers at the claimed noise (the sharpest there is
+if the claim holds), a direction learnt from releases alone (which finds numbers without noise, or
+with the same noise twice), and the finest bit of the numbers (which finds floating-point noise).
+
+Statistic and threshold are chosen on a first sample. A fresh one gives Clopper-Pearson bounds:
+the false-positive rate is at most FPR and the true-positive rate at least TPR, together wrong with
+probability 1e-6 at most. The claim is refuted if
+
+* these rates lie outside what rho-zCDP permits in either direction (at this FPR, any test's TPR is
+  at most the one called *permitted*), or
+* where all noise is Gaussian, the distance μ = Φ⁻¹(TPR) - Φ⁻¹(FPR) passes √(2ρ). Releases that
+  select by the exponential mechanism are not held to this: done right, that reaches a μ of 1.23
+  at ρ = ½, where √(2ρ) is 1.
+
+Of two versions of a table the canary joins one only, so that at most 71 % of that claim can be
+seen. `ρ ≥` and `μ ≥` are the lower bounds that the attack proves, and *reached* is the latter over
+√(2ρ). A claim is what the release itself states: the sum of its debits, or what the ledger says
+was spent.
+""".strip()
+
+LIMITS = """
+An audit can refute a claim, whatever is wrong: formulas, code, accounts or the random sampler. It
+cannot prove one. It tries one pair of tables a release and three statistics; it sees no effect
+smaller than its sampling error (a sigma that is 5 % too small passes); and it watches what is
+released, not how long that took or what was written elsewhere. So it stands beside the proofs
+behind the sensitivity table, the record-and-replay tests on random neighbours (which compare exact
+arguments and therefore catch any excess on the tables that they meet), the tests of the noise's law
+and the tests of the ledger. Integer noise that is drawn around zero and then added to an integer
+shows nothing and is left to record and replay.
+
+Whole-numbered noise is not quite Gaussian: the sharpest test between a count of n and n + 1 asks
+one exact question, and sees 4.6 % more than √(2ρ) at sigma 1, 24 % more at sigma ½ and nothing to
+speak of from sigma 3 on. That is within ρ-zCDP. The bound on μ is widened by just that factor,
+which is computed from the exact probabilities and printed where it is more than 1 %.
+""".strip()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the audit of one release found.
+
+    ``whole``: the canary takes part in everything that the claim pays for.
+    """
+
+    group: str
+    title: str
+    relation: str
+    whole: bool
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What the audit of one planted fault found."""
+
+    fault: str
+    title: str
+    relation: str
+    verdict: Verdict
+
+
+def promises(findings: Sequence[Finding], caught: Sequence[Caught]) -> list[Bar]:
+    """What was promised of the code, of the attack's power, and of the faults."""
+    bars = []
+    if findings:
+        kept = sum(one.verdict.passes for one in findings)
+        bars.append(
+            Bar(
+                f"no claim is refuted (false alarm {ALARM:g} each)",
+                f"{kept} of {len(findings)} stand",
+                kept == len(findings),
+            )
+        )
+    shares = [one.verdict.share for one in findings if one.verdict.gaussian and one.whole]
+    if shares:
+        bars.append(
+            Bar(
+                f"Gaussian noise alone, worst canary: at least {POWER:.0%} of √(2ρ) is seen",
+                f"{min(shares):.0%} to {max(shares):.0%}",
+                min(shares) >= POWER,
+            )
+        )
+    if caught:
+        refuted = sum(not one.verdict.passes for one in caught)
+        bars.append(
+            Bar(
+                "every planted fault is refuted",
+                f"{refuted} of {len(caught)}",
+                refuted == len(caught),
+            )
+        )
+    return bars
+
+
+def report(findings: Sequence[Finding], caught: Sequence[Caught], runs: int, seconds: float) -> str:
+    """The whole page."""
+    lines = [
+        "# Privacy audit",
+        "",
+        "Generated by `python -m benchmarks privacy-audit --write`; "
+        f"{machine('numpy', 'scipy', 'opendp')}; {runs:,} fresh runs on either side and half as "
+        f"many to learn from (times two where bounds are loose), {seconds / 60:.0f} minutes. "
+        "Releases are made with OpenDP's noise, which has no seed: figures differ from run to "
+        "run by their sampling error. Planted faults are played with seeded noise of the same law. "
+        "A shorter version runs with the tests (`python -m pytest tests/privacy -k audit`).",
+        "",
+        *bar_table(promises(findings, caught)),
+        "## How",
+        "",
+        ABOUT,
+        "",
+        "## What this can and cannot show",
+        "",
+        LIMITS,
+        "",
+    ]
+    for group in dict.fromkeys(one.group for one in findings):
+        lines += [f"## {group}", ""]
+        lines += _table([one for one in findings if one.group == group])
+    lines += _faults(caught)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(findings: Sequence[Finding]) -> list[str]:
+    head = ("release", "relation", "claimed ρ", "runs", "FPR ≤", "TPR ≥", "permitted")
+    tail = ("ρ ≥", "μ ≥", "bound on μ", "reached", "passes")
+    return markdown((*head, *tail), [_row(one) for one in findings])
+
+
+def _row(one: Finding) -> tuple[str, ...]:
+    found = one.verdict
+    bound = "none" if not found.gaussian else f"{found.mu_claimed:.2f}"
+    if found.gaussian and found.lattice > 1.01:
+        bound += f" × {found.lattice:.2f}"
+    return (
+        one.title,
+        f"`{one.relation}`",
+        f"{float(found.claimed):.3g}",
+        f"{found.runs:,}",
+        f"{found.false_positive:.3f}",
+        f"{found.true_positive:.3f}",
+        f"{found.permitted:.3f}",
+        f"{found.rho:.2f}",
+        f"{found.mu:.2f}",
+        bound,
+        f"{found.share:.0%}",
+        "yes" if found.passes else "**NO**",
+    )
+
+
+def _faults(caught: Sequence[Caught]) -> list[str]:
+    if not caught:
+        return []
+    rows = [
+        (
+            one.fault,
+            f"{one.title}, `{one.relation}`",
+            f"{float(one.verdict.claimed):.3g}",
+            f"{one.verdict.runs:,}",
+            one.verdict.view,
+            _measured(one.verdict),
+            "**NO**" if one.verdict.passes else "yes",
+        )
+        for one in caught
+    ]
+    head = ("fault", "in", "claimed ρ", "runs", "seen by", "measured", "caught")
+    return [
+        "## Planted faults",
+        "",
+        "Each is planted into a release that passes without it.",
+        "",
+        *markdown(head, rows),
+    ]
+
+
+def _measured(found: Verdict) -> str:
+    """What refutes the claim, or comes closest to it."""
+    words = f"TPR ≥ {found.true_positive:.3f} at FPR ≤ {found.false_positive:.3f}"
+    words += f" ({found.permitted:.3f} permitted)"
+    if found.gaussian:
+        words += f"; μ ≥ {found.mu:.2f} ({found.mu_claimed * found.lattice:.2f} permitted)"
+    return words

@@ -1,0 +1,478 @@
+"""Distances between the tables of two worlds, and what chance alone would show.
+
+Tables are counted over the combinations that occur in either world, so that the joint table of
+all columns costs as little as the rows it has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.audit.figures import Figure
+from core.audit.resampling import Interval, normal_interval, standard_error
+from core.audit.worlds import World
+from core.errors import EstimationError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Added to every share before the logarithm, as in the experiments of the method's paper.
+FLOOR = 1e-12
+WAYS = {1: "one_way", 2: "two_way", 3: "three_way"}
+_TABLES = {1: "columns", 2: "pairs of columns", 3: "triples of columns"}
+JUMPS = "no interval: a cell that only the first table has costs about 27 nats times its share"
+CHANCE = "two tables of these sizes whose rows were dealt at random from the same rows"
+
+
+def total_variation(p: FloatArray, q: FloatArray) -> float:
+    """Half the sum of absolute differences of two tables of shares: 0 equal, 1 disjoint.
+
+    >>> total_variation(np.array([0.5, 0.5]), np.array([1.0, 0.0]))
+    0.5
+    """
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+def kullback_leibler(p: FloatArray, q: FloatArray, *, floor: float = FLOOR) -> float:
+    """Sum of p log(p / q) in nats, with ``floor`` added to every share and nothing rescaled.
+
+    A cell that only ``p`` has costs its share times about 27 nats.
+
+    >>> round(kullback_leibler(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 4)
+    0.1438
+    """
+    raised, other = p + floor, q + floor
+    return float((raised * np.log(raised / other)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Cells of some columns, numbered alike in two worlds.
+
+    Attributes
+    ----------
+    first, second
+        Cell of every row of each world.
+    cells
+        How many cells are numbered; some may hold no row.
+    """
+
+    first: IntArray
+    second: IntArray
+    cells: int
+
+    @cached_property
+    def counts(self) -> tuple[IntArray, IntArray]:
+        """Rows of each cell, in each world."""
+        return (
+            np.bincount(self.first, minlength=self.cells),
+            np.bincount(self.second, minlength=self.cells),
+        )
+
+    @property
+    def shares(self) -> tuple[FloatArray, FloatArray]:
+        """Shares of each cell, in each world."""
+        one, other = self.counts
+        return one / len(self.first), other / len(self.second)
+
+
+def require_rows(*worlds: World) -> None:
+    """Refuse worlds without rows.
+
+    Raises
+    ------
+    EstimationError
+        Naming the world.
+    """
+    for world in worlds:
+        if world.rows == 0:
+            raise EstimationError(f"no rows in the {world.name}, so there is nothing to compare")
+
+
+def paired(first: World, second: World, names: Sequence[str]) -> Paired:
+    """Number the cells of some columns alike in two worlds.
+
+    Raises
+    ------
+    EstimationError
+        When a world has no rows, or the worlds declare a column differently.
+    """
+    require_rows(first, second)
+    rows = first.rows + second.rows
+    one = np.zeros(first.rows, dtype=np.int64)
+    other = np.zeros(second.rows, dtype=np.int64)
+    cells = 1
+    for name in names:
+        size = first.size(name)
+        if second.size(name) != size:
+            raise EstimationError(f"column {name!r} has other cells in the {second.name}")
+        one = one * size + first.codes[name]
+        other = other * size + second.codes[name]
+        cells *= size
+        if cells > 4 * rows + 4096:  # mostly empty: number the cells that occur
+            values, numbers = np.unique(np.concatenate([one, other]), return_inverse=True)
+            one, other = numbers[: first.rows], numbers[first.rows :]
+            cells = len(values)
+    return Paired(one, other, cells)
+
+
+@dataclass(frozen=True)
+class JointDistance:
+    """Distance of two worlds over the joint table of several columns.
+
+    Attributes
+    ----------
+    kl, tv
+        Kullback-Leibler divergence of the second world from the first in nats, total variation.
+    chance
+        Mean total variation when rows are dealt at random to two tables of these sizes.
+    deviation
+        Standard error of ``tv``.
+    columns
+        How many columns.
+    private
+        True when either world is.
+    """
+
+    kl: float
+    tv: float
+    chance: float
+    deviation: float
+    columns: int
+    private: bool
+
+    def figures(self, level: float = 0.95) -> tuple[Figure, ...]:
+        """Both distances."""
+        low, high = share_interval(self.tv, self.deviation, level)
+        words = f"{self.columns} columns at once" if self.columns != 1 else "one column"
+        return (
+            Figure(
+                "fidelity.joint.tv",
+                f"Total variation over {words}",
+                self.tv,
+                "share",
+                self.private,
+                low=low,
+                high=high,
+                level=level,
+                baseline=self.chance,
+                baseline_words=CHANCE,
+                reason="tables of many columns hardly ever repeat a row: read it beside chance",
+            ),
+            Figure(
+                "fidelity.joint.kl",
+                f"Kullback-Leibler divergence over {words}",
+                self.kl,
+                "nats",
+                self.private,
+                reason=JUMPS,
+            ),
+        )
+
+
+def joint_distance(
+    first: World, second: World, names: Sequence[str] | None = None
+) -> JointDistance:
+    """Distances over the joint table of several columns (all of the first world's by default).
+
+    Parameters
+    ----------
+    first, second
+        What is compared with what: the divergence is KL(first || second).
+
+    Raises
+    ------
+    EstimationError
+        When a world has no rows.
+
+    Notes
+    -----
+    Costs nothing; private when either world is.  One ten-to-the-minus-twelfth is added to every
+    cell, as in the experiments of PrivCI (2026), section 5; cells that occur in neither world
+    then contribute nothing.
+    """
+    names = first.schema.names if names is None else tuple(names)
+    table = paired(first, second, names)
+    p, q = table.shares
+    half = 0.5 * np.sign(p - q)
+    variances = _variance(half, p) / first.rows, _variance(half, q) / second.rows
+    return JointDistance(
+        kl=kullback_leibler(p, q),
+        tv=total_variation(p, q),
+        chance=chance_variation(table, random_split(first.rows, second.rows)),
+        deviation=math.sqrt(sum(variances)),
+        columns=len(names),
+        private=first.private or second.private,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalDistances:
+    """Distances of two worlds over many small tables.
+
+    Attributes
+    ----------
+    names
+        Columns of each table.
+    tv, kl
+        (tables,) total variation, and Kullback-Leibler divergence of the second world from the
+        first in nats.
+    chance
+        (tables,) mean total variation when rows are dealt at random to two tables of these sizes.
+    deviations
+        (tables,) standard errors of ``tv``.
+    deviation
+        Standard error of the mean of ``tv``.
+    ways
+        Columns a table: 1, 2 or 3.
+    sampled
+        True when only some of the tables were looked at, drawn at random.
+    possible
+        How many tables there are.
+    private
+        True when either world is.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    tv: FloatArray
+    kl: FloatArray
+    chance: FloatArray
+    deviations: FloatArray
+    deviation: float
+    ways: int
+    sampled: bool
+    possible: int
+    private: bool
+
+    def worst(self, count: int) -> tuple[int, ...]:
+        """Positions of the tables with the largest total variation, largest first."""
+        order = np.argsort(-self.tv, kind="stable")[:count]
+        return tuple(int(place) for place in order)
+
+    def figures(self, level: float = 0.95) -> tuple[Figure, ...]:
+        """Means over the tables, and the worst table."""
+        key, tables = f"fidelity.{WAYS[self.ways]}", _TABLES[self.ways]
+        if not self.names:
+            reason = f"fewer than {self.ways} columns"
+            return (
+                Figure(
+                    f"{key}.tv",
+                    f"Total variation, {tables}",
+                    None,
+                    "share",
+                    self.private,
+                    reason=reason,
+                ),
+            )
+        caveat = (
+            f"a random sample of {len(self.names):,} of {self.possible:,} {tables}"
+            if self.sampled
+            else ""
+        )
+        mean = float(self.tv.mean())
+        low, high = share_interval(mean, self.deviation, level)
+        worst = self.worst(1)[0]
+        ends = share_interval(float(self.tv[worst]), float(self.deviations[worst]), level)
+        return (
+            Figure(
+                f"{key}.tv",
+                f"Total variation, mean over {tables}",
+                mean,
+                "share",
+                self.private,
+                low=low,
+                high=high,
+                level=level,
+                baseline=float(self.chance.mean()),
+                baseline_words=CHANCE,
+                reason=caveat,
+            ),
+            Figure(
+                f"{key}.tv.worst",
+                f"Total variation, worst of {tables}: " + " × ".join(self.names[worst]),
+                float(self.tv[worst]),
+                "share",
+                self.private,
+                low=ends[0],
+                high=ends[1],
+                level=level,
+                baseline=float(self.chance[worst]),
+                baseline_words=CHANCE,
+                reason=caveat,
+            ),
+            Figure(
+                f"{key}.kl",
+                f"Kullback-Leibler divergence, mean over {tables}",
+                float(self.kl.mean()),
+                "nats",
+                self.private,
+                reason="; ".join(part for part in (caveat, JUMPS) if part),
+            ),
+        )
+
+
+def marginal_distances(
+    first: World, second: World, ways: int, *, limit: int = 2000, seed: int = 0
+) -> MarginalDistances:
+    """Distances over all tables of one, two or three columns.
+
+    Parameters
+    ----------
+    first, second
+        What is compared with what: the divergences are KL(first || second).
+    ways
+        Columns a table.
+    limit
+        More tables than this are sampled without replacement.
+    seed
+        Of that sample.
+
+    Raises
+    ------
+    EstimationError
+        When a world has no rows.
+
+    Notes
+    -----
+    Costs nothing; private when either world is.
+    """
+    require_rows(first, second)
+    chosen, possible = combinations(first.schema.names, ways, limit=limit, seed=seed)
+    split = random_split(first.rows, second.rows)
+    tv, kl, chance, deviations = (np.zeros(len(chosen)) for _ in range(4))
+    influences = (np.zeros(first.rows), np.zeros(second.rows))
+    for place, names in enumerate(chosen):
+        table = paired(first, second, names)
+        p, q = table.shares
+        tv[place], kl[place] = total_variation(p, q), kullback_leibler(p, q)
+        chance[place] = chance_variation(table, split)
+        half = 0.5 * np.sign(p - q)  # the derivative by the shares: of p, and of q with less
+        deviations[place] = math.sqrt(
+            _variance(half, p) / first.rows + _variance(half, q) / second.rows
+        )
+        influences[0][:] += half[table.first]
+        influences[1][:] -= half[table.second]
+    return MarginalDistances(
+        names=chosen,
+        tv=tv,
+        kl=kl,
+        chance=chance,
+        deviations=deviations,
+        deviation=standard_error([rows / max(len(chosen), 1) for rows in influences]),
+        ways=ways,
+        sampled=len(chosen) < possible,
+        possible=possible,
+        private=first.private or second.private,
+    )
+
+
+# -- parts that other comparisons share --------------------------------------------------------
+
+
+def combinations(
+    names: Sequence[str], ways: int, *, limit: int, seed: int
+) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """All groups of ``ways`` columns, or a random ``limit`` of them; and how many there are."""
+    possible = math.comb(len(names), ways)
+    if possible <= limit:
+        return tuple(itertools.combinations(names, ways)), possible
+    generator = np.random.default_rng(seed)
+    ranks = np.sort(generator.choice(possible, limit, replace=False))
+    found = tuple(
+        tuple(names[place] for place in _unrank(int(rank), len(names), ways)) for rank in ranks
+    )
+    return found, possible
+
+
+def _unrank(rank: int, count: int, ways: int) -> tuple[int, ...]:
+    """The combination at this place of the lexicographic order.
+
+    >>> [_unrank(rank, 4, 2) for rank in range(6)]
+    [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    """
+    found: list[int] = []
+    start = 0
+    for left in range(ways - 1, -1, -1):
+        while (block := math.comb(count - start - 1, left)) <= rank:
+            rank -= block
+            start += 1
+        found.append(start)
+        start += 1
+    return tuple(found)
+
+
+def _variance(values: FloatArray, shares: FloatArray) -> float:
+    """Variance of what a row of these shares meets."""
+    return max(0.0, float(shares @ values**2) - float(shares @ values) ** 2)
+
+
+def share_interval(value: float, deviation: float, level: float) -> Interval:
+    """Normal interval of a share, cut to 0 and 1."""
+    low, high = normal_interval(value, deviation, level=level)
+    return max(0.0, low), min(1.0, high)
+
+
+def random_split(first: int, second: int) -> FloatArray:
+    """Mean absolute difference of a cell's shares when rows are dealt at random to two tables.
+
+    Parameters
+    ----------
+    first, second
+        Rows of the two tables, at least 1 each.
+
+    Returns
+    -------
+    ndarray
+        (first + second + 1,) by the number of rows that the cell has in both tables together.
+
+    Notes
+    -----
+    The first table's count is hypergeometric; its mean absolute deviation has a closed form, twice
+    the upper partial sum of (x - mean) P(x), which telescopes (Ramasubban 1958, "The mean
+    difference and the mean deviation of some discontinuous distributions").
+    """
+    from scipy.special import gammaln
+
+    if first < 1 or second < 1:
+        raise EstimationError("both tables need at least one row")
+    rows = first + second
+    held = np.arange(rows + 1, dtype=np.float64)
+
+    def log_choose(among: FloatArray | float, chosen: FloatArray | float) -> FloatArray:
+        return np.asarray(
+            gammaln(np.add(among, 1.0))
+            - gammaln(np.add(chosen, 1.0))
+            - gammaln(np.subtract(among, chosen) + 1.0)
+        )
+
+    # the smallest count above the mean; where there is none the cell cannot deviate
+    above = np.floor(first * held / rows) + 1
+    possible = (above <= np.minimum(held, first)) & (first - above <= rows - held)
+    count = np.where(possible, above, np.maximum(0.0, first + held - rows))
+    log_mass = (
+        log_choose(held, count)
+        + log_choose(rows - held, first - count)
+        - log_choose(float(rows), float(first))
+    )
+    upper = count * (rows - held - first + count) / rows * np.exp(log_mass)
+    deviation: FloatArray = np.where(possible, 2 * upper, 0.0) * (1 / first + 1 / second)
+    return deviation
+
+
+def chance_variation(table: Paired, split: FloatArray) -> float:
+    """Mean total variation when all rows of two worlds are dealt at random to their tables.
+
+    Parameters
+    ----------
+    split
+        From :func:`random_split` for the same numbers of rows.
+    """
+    one, other = table.counts
+    return 0.5 * float(split[one + other].sum())

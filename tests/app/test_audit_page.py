@@ -1,0 +1,127 @@
+"""The page Audit: a publishable part, and a private workspace behind a logged reason."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.release_log import Act, ReleaseLog
+from pages.shared import house
+from pages.shared.project import KEY
+from tests.app.conftest import go
+from tests.app.test_journey import made, rows, words
+
+
+@pytest.fixture
+def page(app: AppTest) -> AppTest:
+    made(app)
+    return go(app, "audit")
+
+
+def look(app: AppTest, reason: str = "check before signing") -> AppTest:
+    app.text_input(key="audit_reason").set_value(reason).run()
+    app.button(key="audit_look").click().run()
+    assert not app.exception, app.exception[0].message
+    return app
+
+
+def looks() -> list:
+    return [entry for entry in ReleaseLog(house.ledger()).entries() if entry.act is Act.LOOKED]
+
+
+def test_without_a_tree_the_page_says_what_is_missing(app):
+    app.run()
+    go(app, "audit")
+    assert "There is no table yet" in words(app)
+
+
+def test_the_publishable_part_has_verdicts_and_reasons_and_looks_at_nothing_real(page):
+    project = page.session_state[KEY]
+    audit = project.audit[1]
+    assert all(score.publishable for score in audit.scorecard.scores)
+    assert 6 <= len(audit.scorecard.scores) <= 20
+    text = words(page)
+    assert "may be published" in text
+    assert any("without any noise" in error.value for error in page.error)
+    assert project.look is None
+    assert not looks()
+    assert len(rows()) == 1
+
+
+def test_a_reason_is_needed_and_logged_before_anything_is_looked_at(page):
+    look(page, "   ")
+    assert page.session_state[KEY].look is None
+    assert not looks()
+    look(page)
+    (entry,) = looks()
+    assert "check before signing" in entry.detail
+    beside = page.session_state[KEY].look.found
+    assert beside.scorecard.private
+    assert len(rows()) == 1  # a look charges nothing
+
+
+def test_nothing_private_is_in_the_report_the_store_or_the_bundle(page):
+    look(page)
+    project = page.session_state[KEY]
+    needles = {
+        repr(figure.value)
+        for figure in project.look.found.figures
+        if figure.value is not None and len(repr(figure.value)) > 12
+    }
+    assert len(needles) > 20
+    kept = project.identity
+    document = repr(house.store().open_project(kept, owner=house.owner()).document)
+    made_files = next(iter(project.derived.values())).files
+    bodies = [document, *(body.decode("utf-8", "replace") for body in made_files.values())]
+    assert not [needle for needle in needles if any(needle in body for body in bodies)]
+
+
+def test_closing_forgets_what_was_found_and_forgetting_the_table_does_too(page):
+    look(page)
+    page.button(key="audit_close").click().run()
+    assert page.session_state[KEY].look is None
+    look(page)
+    project = page.session_state[KEY]
+    assert project.look is not None
+    project.forget_table()
+    assert project.look is None
+    from core.audit.audits import PrivateAudit
+
+    page.run()
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, PrivateAudit)]
+
+
+def test_new_settings_make_a_new_audit_and_close_the_look(page):
+    look(page)
+    before = page.session_state[KEY].audit[0]
+    page.number_input(key="audit_seed").set_value(5).run()
+    page.button(key="audit_again").click().run()
+    assert not page.exception
+    project = page.session_state[KEY]
+    assert project.audit[0] != before
+    assert project.look is None
+
+
+def test_every_drill_down_draws(page):
+    look(page)
+    for key in ("audit_column", "audit_private_column"):
+        box = page.selectbox(key=key)
+        box.set_value(box.options[-1]).run()
+        assert not page.exception
+    for key in ("audit_pair", "audit_real_pair"):
+        page.selectbox(key=key).select_index(2).run()
+        assert not page.exception
+    assert len(page.get("plotly_chart")) >= 8
+
+
+def test_another_table_than_the_released_one_is_not_looked_at(page):
+    project = page.session_state[KEY]
+    project.demo = replace(project.demo, seed=project.demo.seed + 1)
+    look(page)
+    assert "not the one that was released" in words(page)
+    assert project.look is None
+    assert not looks()

@@ -1,0 +1,221 @@
+"""Uploads: limits that hold on the server, and memory that is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import weakref
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.errors import ReadingError
+from pages.shared import uploads
+from pages.shared.project import KEY
+from tests.app.conftest import go
+from tests.app.test_data_page import STAFF, opened, upload
+from tests.app.test_journey import words
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Table:
+    """Stands for rows: can be watched, unlike a tuple."""
+
+
+@pytest.fixture
+def house_of_sessions(monkeypatch: pytest.MonkeyPatch):
+    """A keeper with a clock of its own, sessions that come and go, and their files."""
+    clock, connected, files = Clock(), {"s1"}, {}
+    manager = SimpleNamespace(
+        file_storage=files, remove_session_files=lambda session: files.pop(session, None)
+    )
+    runtime = SimpleNamespace(
+        is_active_session=lambda session: session in connected, uploaded_file_mgr=manager
+    )
+    monkeypatch.setattr(uploads, "exists", lambda: True)
+    monkeypatch.setattr(uploads, "get_instance", lambda: runtime)
+    monkeypatch.setattr(uploads, "_session", lambda: "s1")
+    keeper = uploads.Keeper(clock)
+    keeper._thread = object()  # type: ignore[assignment] # sweeps happen when the test says so
+    return SimpleNamespace(keeper=keeper, clock=clock, connected=connected, files=files)
+
+
+def project_with(table: object) -> SimpleNamespace:
+    class Project(SimpleNamespace):
+        def drop_rows(self) -> None:
+            self.table = None
+
+    said: list[str] = []
+    return Project(table=table, say=said.append, said=said)
+
+
+def test_a_table_goes_when_nobody_works_with_it(house_of_sessions, monkeypatch) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", "30")
+    it, table = house_of_sessions, Table()
+    gone = weakref.ref(table)
+    project = project_with(table)
+    file = io.BytesIO(b"rows")
+    it.files["s1"] = {"f": SimpleNamespace(data=b"rows")}
+    it.keeper.touch(project)
+    it.keeper.remember_file(file)
+    del table
+    it.clock.now = 29 * 60
+    assert it.keeper.sweep() == 0
+    it.keeper.touch(project)  # a click starts the half hour anew
+    it.clock.now = 58 * 60
+    assert it.keeper.sweep() == 0
+    it.clock.now = 60 * 60
+    assert it.keeper.sweep() == 1
+    gc.collect()
+    assert gone() is None
+    assert it.files == {}
+    assert file.closed
+    assert "put the file in again" in project.said[0]
+    assert it.keeper.sweep() == 0
+
+
+def test_a_table_goes_when_its_browser_is_gone(house_of_sessions) -> None:
+    it, project = house_of_sessions, project_with(Table())
+    it.files["s1"] = {"f": SimpleNamespace(data=b"rows")}
+    it.keeper.touch(project)
+    it.connected.clear()
+    assert it.keeper.sweep() == 0  # it may come back for two minutes
+    it.clock.now = 60
+    it.connected.add("s1")
+    it.keeper.sweep()
+    it.connected.clear()
+    it.clock.now = 130
+    assert it.keeper.sweep() == 0
+    it.clock.now = 260
+    assert it.keeper.sweep() == 1
+    assert project.table is None
+    assert it.files == {}
+
+
+def test_alone_on_a_machine_a_table_stays(house_of_sessions, monkeypatch) -> None:
+    monkeypatch.delenv("JUSTITIA_IDLE_MINUTES", raising=False)
+    it, project = house_of_sessions, project_with(Table())
+    it.keeper.touch(project)
+    it.clock.now = 1e6
+    assert it.keeper.sweep() == 0
+    monkeypatch.setenv("JUSTITIA_MODE", "shared")
+    assert it.keeper.sweep() == 1
+
+
+def test_the_keeper_keeps_no_project_alive(house_of_sessions) -> None:
+    it, project = house_of_sessions, project_with(Table())
+    watched = weakref.ref(project)
+    it.keeper.touch(project)
+    del project
+    gc.collect()
+    assert watched() is None
+    it.clock.now = 1e6
+    it.keeper.sweep()
+
+
+def test_files_that_no_page_shows_do_not_pile_up(house_of_sessions, monkeypatch) -> None:
+    monkeypatch.setattr(uploads, "largest", lambda: 1)
+    it = house_of_sessions
+    half = SimpleNamespace(data=b"x" * (uploads.MEBIBYTE // 2))
+    it.files["s1"] = {str(n): half for n in range(6)}
+    it.files["s2"] = {str(n): half for n in range(7)}
+    it.keeper.sweep()
+    assert set(it.files) == {"s1"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("0", None), ("5", 300), ("0.5", 30), ("soon", 3600), ("-1", None)]
+)
+def test_the_idle_time_is_what_was_set(typed: str, seconds: float | None, monkeypatch) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", typed)
+    assert uploads.idle_seconds() == seconds
+
+
+def test_forget_this_table_gives_the_rows_back(app: AppTest) -> None:
+    upload(opened(app), "staff.csv", STAFF)
+    project = app.session_state[KEY]
+    rows = weakref.ref(project.table.frame)
+    go(app, "start")
+    next(button for button in app.button if "Forget" in button.label).click().run()
+    assert project.table is None
+    gc.collect()
+    assert rows() is None
+    assert "is no longer attached" in words(go(app, "data"))
+
+
+def test_another_project_gives_the_rows_of_the_one_before_back(app: AppTest) -> None:
+    upload(opened(app), "staff.csv", STAFF)
+    rows = weakref.ref(app.session_state[KEY].table.frame)
+    go(app, "start")
+    app.button(key="demo_hiring").click().run()
+    assert not app.exception
+    gc.collect()
+    assert rows() is None
+
+
+@pytest.mark.parametrize(("key", "limit"), [("codebook", 20_000_000), ("upload", 500 << 20)])
+def test_a_file_over_the_limit_is_refused_whatever_the_browser_checked(
+    app: AppTest, monkeypatch: pytest.MonkeyPatch, key: str, limit: int
+) -> None:
+    if key == "codebook":
+        upload(opened(app), "staff.csv", STAFF)
+    else:
+        opened(app)
+        monkeypatch.setattr(uploads, "largest", lambda: 1)
+        limit = uploads.MEBIBYTE
+    before = app.session_state[KEY].table
+    app.file_uploader(key=key).set_value(("big.csv", b"x" * (limit + 1), "text/csv")).run()
+    assert not app.exception
+    assert f"larger than {limit / 1e6:,.0f} MB" in words(app)
+    assert app.session_state[KEY].table is before
+
+
+def test_published_statistics_have_their_limit_too(app: AppTest) -> None:
+    app.run()
+    go(app, "posterior")
+    app.segmented_control(key="posterior_door").set_value("published").run()
+    app.text_area(key="published_text").set_value("x" * 20_000_001).run()
+    assert not app.exception
+    assert "larger than 20 MB" in words(app)
+
+
+def test_the_limit_is_one_clear_sentence() -> None:
+    with pytest.raises(ReadingError, match="larger than 1 MB, the most that is taken here"):
+        uploads.check_length(2_000_000, 1_000_000)
+    uploads.check_length(1_000_000, 1_000_000)
+
+
+def test_a_large_upload_is_received_in_memory_and_not_on_the_disk(app: AppTest) -> None:
+    from starlette.datastructures import Headers
+    from starlette.formparsers import MultiPartParser
+
+    app.run()  # what a visit sets up
+    head = b'--m\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+    body = head + b"1" * 5_000_000 + b"\r\n--m--\r\n"
+
+    async def stream() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 65_536):
+            yield body[start : start + 65_536]
+
+    headers = Headers({"content-type": "multipart/form-data; boundary=m"})
+
+    async def parse() -> tuple[int, bool]:
+        form = await MultiPartParser(headers, stream()).parse()
+        file = form["file"]
+        size, on_disk = file.size, file.file._rolled
+        await form.close()
+        return size, on_disk
+
+    with ThreadPoolExecutor(1) as pool:  # whatever loop the tests' own thread may have
+        assert pool.submit(asyncio.run, parse()).result() == (5_000_000, False)

@@ -1,0 +1,1 @@
+"""What a department's server is made of: its login, its proxy, its image, its lock file."""
