@@ -189,6 +189,8 @@ def _opened(source: str | Path | bytes) -> Opened:
 @contextmanager
 def _open(source: str | Path | bytes) -> Iterator[zipfile.ZipFile]:
     source = source if isinstance(source, bytes) else Path(source)
+    if isinstance(source, Path) and source.is_dir():
+        raise BundleError(f"{source.name}: this is a folder; name the bundle.zip in it")
     if isinstance(source, Path) and not source.is_file():
         raise BundleError(f"{source.name}: no such file")
     # Tables may be as monotonous as they like.

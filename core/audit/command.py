@@ -104,9 +104,12 @@ def _favourable(given: list[str]) -> dict[str, str]:
 
 def _check_labels(settings: AuditSettings, bundle: Opened) -> None:
     schema = bundle.plan.tree_schema
+    outcomes = {one for rule in bundle.plan.roles.constraints for one in rule.outcome}
     for name, label in settings.favourable.items():
         if name not in schema:
             raise PlanError(f"--favourable: no released column is called {name!r}")
+        if name not in outcomes:
+            raise PlanError(f"--favourable: {name!r} is not the outcome of a rule")
         if label not in schema[name].cells:
             raise PlanError(f"--favourable: column {name!r} declares no cell of that label")
 

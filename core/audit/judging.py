@@ -47,17 +47,24 @@ if TYPE_CHECKING:
 
 
 def released_scorecard(
-    certificate: Certificate, distances: ReleaseDistances, rules: Sequence[RuleAudit]
+    certificate: Certificate,
+    distances: ReleaseDistances,
+    rules: Sequence[RuleAudit],
+    *,
+    noisy: bool = False,
 ) -> Scorecard:
-    """Scores of a released audit: every one may be published."""
+    """Scores of a released audit: every one may be published.
+
+    ``noisy`` tells that the release carries the flag "mostly noise".
+    """
     scores = [
         proof_score(certificate),
         *_to_release(distances),
         *worst_of(rules, lambda found: [information_score(found.outcomes, "synthetic rows")]),
         *worst_of(rules, lambda found: within_scores(found.outcomes, "synthetic rows")),
         *worst_of(rules, lambda found: parity_scores(found.outcomes, "synthetic rows")),
-        *worst_of(rules, synthetic_models_scores),
-        *worst_of(rules, lambda found: [decisions_score(one) for one in found.models]),
+        *worst_of(rules, lambda found: synthetic_models_scores(found, noisy=noisy)),
+        *worst_of(rules, lambda found: _decisions(certificate, found)),
         *worst_of(rules, proxies_scores),
     ]
     return Scorecard(tuple(scores))
@@ -88,6 +95,12 @@ def private_scorecard(
         for score in scores
     )
     return Scorecard((*released.scorecard.scores, *keyed))
+
+
+def _decisions(certificate: Certificate, found: RuleAudit) -> list[Score]:
+    proofs = (proof for proof in certificate.separation if proof.constraint == found.rule)
+    proven = any(proof.holds for proof in proofs)
+    return [decisions_score(one, proven=proven) for one in found.models]
 
 
 # -- fidelity --------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from core.privci.certificate import Certificate
 if TYPE_CHECKING:
     from core.audit.audits import ModelAudit, RuleAudit
     from core.audit.fairness import ClassFairness, DecisionFairness, OutcomeFairness
+    from core.roles import Constraint
 
 # -- fairness --------------------------------------------------------------------------------
 
@@ -91,8 +92,10 @@ def _gap(figure: Figure, head: ClassFairness | None, before: str = "") -> Score:
     if figure.value is None or head is None:
         return unknown(figure, Topic.FAIRNESS)
     beyond = max(0.0, figure.value - (figure.baseline or 0.0))
+    within = bool(head.within.columns)
+    among = "Among rows with equal admissible values the" if within else "The"
     why = (
-        f"{before}Among rows with equal admissible values the groups differ by {points(beyond)} "
+        f"{before}{among} groups differ by {points(beyond)} "
         f"more than chance gives; {CONVENTION} up to {100 * SMALL_GAP:.0f} is small, above "
         f"{100 * LARGE_GAP:.0f} large."
     )
@@ -120,19 +123,46 @@ def parity_scores(found: OutcomeFairness, where: str) -> list[Score]:
     return scores
 
 
-def decisions_score(model: ModelAudit) -> Score:
-    """A model's decisions in the world that it was trained in."""
+def decisions_score(model: ModelAudit, *, proven: bool = False) -> Score:
+    """A model's decisions in the world that it was trained in.
+
+    Where the tree proves the rule there is no dependence in the rows to be learnt: a gap then comes
+    from the model, which turns small accidents into decisions near its threshold.
+    """
     where = f"{model.learner} model, {model.tested_on}"
     found = model.fairness
-    figure = figure_of(found.figures(), ".decisions.within", where)
-    if _constant(found) or not _learnt(model):
-        return _saying_nothing(figure, _constant(found))
-    return _gap(figure, found.headline)
+    figure = figure_of(found.figures(), f".decisions.{_kind(found.rule)}", where)
+    if _constant(found) or not _decides(model):
+        return _saying_nothing(figure, model)
+    score = _gap(figure, found.headline)
+    if not proven or score.verdict in (Verdict.GOOD, Verdict.UNKNOWN):
+        return score
+    why = (
+        f"{score.why} The rule is proved for these rows, so this gap is the model's own: near its "
+        "threshold it turns accidents into decisions. Look at decisions before you use such a "
+        "model."
+    )
+    return replace(score, verdict=Verdict.WATCH, why=why)
 
 
-def _learnt(model: ModelAudit | None) -> bool:
+def _kind(rule: Constraint) -> str:
+    """Which gap speaks for a rule: within admissible cells, or over all where there are none."""
+    return "within" if rule.admissible else "parity"
+
+
+def _ranks(model: ModelAudit | None) -> bool:
     """Whether a model ranks clearly better than a guess."""
-    return model is not None and (model.utility.auc.low or 0.0) > 0.5
+    if model is None or model.utility.auc.value is None:
+        return False
+    return model.utility.auc.value >= EDGE and (model.utility.auc.low or 0.0) > 0.5
+
+
+def _decides(model: ModelAudit | None) -> bool:
+    """Whether a model ranks, and is right, more often than a guess."""
+    if model is None or not _ranks(model):
+        return False
+    right = model.utility.accuracy
+    return (right.low or 0.0) > (right.baseline or 0.0)
 
 
 def _constant(found: DecisionFairness) -> bool:
@@ -141,26 +171,33 @@ def _constant(found: DecisionFairness) -> bool:
     return bool(rates) and all(rate in (0.0, 1.0) for rate in rates) and len(set(rates)) == 1
 
 
-def _saying_nothing(figure: Figure, constant: bool) -> Score:
+def _saying_nothing(figure: Figure, model: ModelAudit) -> Score:
     why = (
-        "The model decides the same for everybody, so its decisions show no gap and no use; look "
-        "at its ranking instead."
-        if constant
-        else "The model learnt nothing that beats a guess, so its decisions hang on chance, and a "
-        "gap between groups says nothing about the release."
+        f"The {model.learner} model decides the same for everybody, so its decisions show no gap "
+        "and no use; look at its ranking instead."
+        if _constant(model.fairness)
+        else f"The {model.learner} model is not right more often than a guess, so its decisions "
+        "hang on chance, and a gap between groups says nothing about the release."
     )
     return Score(figure, Topic.FAIRNESS, Verdict.UNKNOWN, why)
 
 
 def real_within_scores(made: RuleAudit, real: RuleAudit) -> list[Score]:
-    """The real table's own gap, beside that of the synthetic rows."""
+    """The real table's own gap, beside that of the synthetic rows.
+
+    It is a fact about the world and no fault of the release, so that it has no verdict.
+    """
     scores = []
     for column in real.outcomes.columns:
-        end = f".{column.outcome}.within"
+        end = f".{column.outcome}.{_kind(real.rule)}"
         figure = figure_of(real.outcomes.figures(), end, "real table")
         there = figure_of(made.outcomes.figures(), end)
         before = f"The synthetic rows show {shown(there)}, the real table shows {shown(figure)}. "
-        scores.append(_gap(figure, column.headline, before))
+        score = _gap(figure, column.headline, before)
+        if score.verdict in (Verdict.WATCH, Verdict.POOR):
+            why = f"{score.why} This is what the rule keeps out of the synthetic rows."
+            score = replace(score, verdict=Verdict.UNKNOWN, why=why)
+        scores.append(score)
     return scores
 
 
@@ -176,18 +213,32 @@ def transfer_scores(made: RuleAudit, real: RuleAudit) -> list[Score]:
         )
         figure = figure_of(
             model.fairness.figures(),
-            ".decisions.within",
+            f".decisions.{_kind(real.rule)}",
             f"{model.learner} model trained on synthetic rows, real table",
         )
-        if _constant(model.fairness) or not _learnt(at_home):
-            scores.append(_saying_nothing(figure, _constant(model.fairness)))
+        if _constant(model.fairness) or not _decides(at_home):
+            scores.append(_saying_nothing(figure, model))
             continue
         before = (
             f"The same kind of model shows {_gap_words(at_home)} in the synthetic rows, and "
             f"{_gap_words(native)} when it is trained on the real table. "
         )
-        scores.append(_gap(figure, model.fairness.headline, before))
+        score = _gap(figure, model.fairness.headline, before)
+        independent = made.outcomes.information.p_value >= SIGNIFICANT
+        if score.verdict is Verdict.POOR and independent and _no_wider(model, at_home):
+            why = f"{score.why} It is no wider than in the synthetic rows: the model's own."
+            score = replace(score, verdict=Verdict.WATCH, why=why)
+        scores.append(score)
     return scores
+
+
+def _no_wider(model: ModelAudit, other: ModelAudit | None) -> bool:
+    """Whether a model's gap within cells is that of another one, or smaller, by the convention."""
+    heads = [one.fairness.headline for one in (model, other) if one is not None]
+    means = [head.within.mean for head in heads if head is not None]
+    if len(means) < 2 or means[0] is None or means[1] is None:
+        return False
+    return means[0] - means[1] <= SMALL_GAP
 
 
 def _same(models: Iterable[ModelAudit], wanted: ModelAudit) -> ModelAudit | None:
@@ -244,8 +295,8 @@ def _by_outcome(models: Iterable[ModelAudit]) -> dict[str, list[ModelAudit]]:
     return found
 
 
-def synthetic_models_scores(found: RuleAudit) -> list[Score]:
-    """Whether anything can be learnt from the synthetic rows."""
+def synthetic_models_scores(found: RuleAudit, *, noisy: bool = False) -> list[Score]:
+    """Whether anything can be learnt from the synthetic rows; of mostly noise it is not good."""
     scores = []
     for outcome, models in _by_outcome(found.models).items():
         best = _best(models) or models[0]
@@ -253,14 +304,16 @@ def synthetic_models_scores(found: RuleAudit) -> list[Score]:
         if figure.value is None:
             scores.append(unknown(figure, Topic.UTILITY))
             continue
-        learnt = _learnt(best)
+        learnt = _ranks(best)
         why = (
             "A model learns to rank the outcome clearly better than a guess."
             if learnt
             else "No model ranks the outcome clearly better than a guess: whatever predicted it "
             "in the real table is cut by the rule or drowned by the noise."
         )
-        verdict = Verdict.GOOD if learnt else Verdict.WATCH
+        if learnt and noisy:
+            why += " But the release is mostly noise, and so may be what it learns."
+        verdict = Verdict.GOOD if learnt and not noisy else Verdict.WATCH
         scores.append(Score(figure, Topic.UTILITY, verdict, why))
     return scores
 

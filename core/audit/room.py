@@ -35,11 +35,13 @@ from core.audit.settings import AuditSettings
 from core.audit.utility import Predictions, assess, cross_fit, train
 from core.audit.worlds import World, synthetic_world
 from core.errors import EstimationError
+from core.outcome import Releases
 from core.privci.certificate import Certificate
 from core.privci.sample import Synthetic
 from core.protocols import Progress
 from core.releases import TreeRelease
 from core.roles import Constraint, Roles
+from core.statement import MOSTLY_NOISE, SIMULATED, quality_flags
 
 __all__ = [
     "AuditSettings",
@@ -105,7 +107,7 @@ def audit_released(
         world,
         distances,
         audited,
-        released_scorecard(certificate, distances, audited),
+        released_scorecard(certificate, distances, audited, noisy=MOSTLY_NOISE in _said(release)),
         settings,
         tuple(said),
     )
@@ -182,11 +184,18 @@ def _models(rule: Constraint, settings: AuditSettings) -> list[tuple[str, str]]:
     return [(name, learner) for name in sorted(rule.outcome) for learner in settings.learners]
 
 
+def _said(release: TreeRelease) -> tuple[str, ...]:
+    """The release's flags that are not about simulation, those from noisy facts included."""
+    flags = dict.fromkeys((*release.provenance.flags, *quality_flags(Releases.of((release,)))))
+    return tuple(flag for flag in flags if flag != SIMULATED)
+
+
 def _flags(release: TreeRelease) -> tuple[str, ...]:
     """What the release itself says of its worth."""
     notes = []
     if release.provenance.simulated:
         notes.append("The noise was simulated: this release protects nobody.")
+    notes += [f"Flag of the release: {flag}." for flag in _said(release)]
     if release.partial:
         notes.append("The release was cancelled early: some pairs were not measured.")
     return tuple(notes)

@@ -203,6 +203,9 @@ def proxies(found: RuleAudit, key: str) -> None:
             ":material/check_circle: No inadmissible column tells enough of the protected ones to "
             "be suggested as a proxy."
         )
+    if found.rule.proxies:
+        names = ", ".join(plain(name) for name in sorted(found.rule.proxies))
+        st.markdown(f":material/shield: Declared as proxies already, and protected: {names}.")
     shown = found.proxies[:MOST]
     st.dataframe(
         {

@@ -92,10 +92,11 @@ def who_released() -> None:
         return
     everybody = people.shared() and people.keeps_caps()
     mine = None if everybody else people.owner()
-    with st.expander("Who released what", icon=":material/history_edu:"):
+    with st.expander("Who released what, and who looked", icon=":material/history_edu:"):
         lines = list(who_released_what(house.ledger(), owner=mine))
         st.markdown(
-            "Who asked for each release, who signed, and who changed a cap, of "
+            "Who asked for each release, who signed, who looked at the real table and why, and who "
+            "changed a cap, of "
             f"{'all populations on this server' if everybody else 'your populations'}. Entries "
             "are only ever added."
         )

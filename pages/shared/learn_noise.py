@@ -19,10 +19,11 @@ def draw(choice: Choice) -> None:
     learn_questions.noise(choice)
     best = set(ideal(choice.stage, choice.structure))
     same = len(best & set(lesson.release.edges))
+    allowed = "" if choice.structure == "mst" else " that the rule allows"
     st.header("This draw", anchor=False)
     st.markdown(
         f"The tree of draw {choice.seed} at ρ = {format_rho(choice.rho)}. Without any noise the "
-        f"release would take the {len(best)} strongest links that the rule allows; **this draw "
+        f"release would take the {len(best)} strongest links{allowed}; **this draw "
         f"has {same} of them.** Draw again, or move the budget.",
         width=widgets.TEXT,
     )

@@ -251,6 +251,6 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 LedgerMachine.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=20, stateful_step_count=20
+    deadline=None, derandomize=True, max_examples=14, stateful_step_count=20
 )
 TestLedger = pytest.mark.slow(LedgerMachine.TestCase)

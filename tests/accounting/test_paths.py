@@ -210,7 +210,7 @@ class Paths(RuleBasedStateMachine):
 
 
 Paths.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=8, stateful_step_count=12
+    deadline=None, derandomize=True, max_examples=6, stateful_step_count=12
 )
 TestPaths = pytest.mark.slow(Paths.TestCase)
 

@@ -29,8 +29,9 @@ POSTGRES = os.environ.get("JUSTITIA_TEST_POSTGRES")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path):
+def ledger(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A ledger of each kind with one population; the PostgreSQL one in a schema of its own."""
+    monkeypatch.setenv("JUSTITIA_HOME", str(tmp_path / "home"))
     if request.param == "sqlite":
         made = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
     elif POSTGRES is None:

@@ -287,7 +287,7 @@ DEEP_FAULTS = (
     Fault("sigma halved", of_report("privci-exact / add_remove"), noise(Understated, 4)),
     Fault("sigma halved", of_report("regression / add_remove"), noise(Understated, 4)),
     Fault("sigma halved", of_report("pace_auto / add_remove"), noise(Understated, 4)),
-    Fault("rho doubled", of_report("privci-exact / replace_one"), noise(Understated, 2)),
+    Fault("rho doubled", of_report("privci-exact / replace_one"), noise(Understated, 2), 2),
     Fault(
         "split over stages forgotten",
         of_report("privci-exact / add_remove"),
@@ -297,6 +297,7 @@ DEEP_FAULTS = (
         "split over stages forgotten",
         of_report("mst / add_remove"),
         replayed.forgotten_split_over_stages,
+        3,  # held to the region of rho alone
     ),
     Fault("epsilon doubled in selection", one_choice, noise(DoubledEpsilon)),
     Fault("exact n as total", of_report("mst / add_remove", rho=LITTLE), exact_rows_as_total, 0.2),
@@ -328,5 +329,10 @@ DEEP_FAULTS = (
         alike("privci-exact / add_remove"),
         replayed.recomputed_reference,
     ),
-    Fault("missing root two", of_report("privci-exact / replace_one"), replayed.missing_root_two),
+    Fault(
+        "missing root two",
+        of_report("privci-exact / replace_one"),
+        replayed.missing_root_two,
+        3,  # the scores, a third of the budget, are as they should be
+    ),
 )

@@ -328,7 +328,7 @@ def covariances(relation: Relation) -> Iterator[Scene]:
             method,
             run=partial(release_covariance, schema=NUMERIC, columns=NUMBERS, method=method),
             gaussian=method not in CHOOSING,
-            effort=2 if method == "ssp" and relation is REPLACE else 1,
+            effort=4 if method == "ssp" and relation is REPLACE else 1,
         )
 
 
