@@ -47,7 +47,9 @@ LATER = {"counts of pairs", "moments: degree 3 and 4", "clip_norm"}
     ],
 )
 def test_primitives_keep_their_claims(key):
-    check(key, learn=300, runs=600)
+    # Power is asked of Gaussian noise alone; doubled epsilons are planted elsewhere.
+    runs = 600 if SCENES[key].gaussian else 200
+    check(key, learn=runs // 2, runs=runs)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_releases_of_gaussian_noise_keep_their_claims(key):
 
 @pytest.mark.parametrize("key", ["mst / replace_one", "pace_auto / add_remove"])
 def test_releases_with_selection_keep_their_claims(key):
-    verdict = check(key, learn=100, runs=200)
+    verdict = check(key, learn=80, runs=160)
     assert verdict.mu > 0.3  # there is something to be seen
 
 
@@ -78,8 +80,8 @@ def test_a_request_that_is_repeated_costs_and_shows_as_much_as_one():
 
 
 def test_the_real_noise_keeps_its_claims():
-    """1,800 runs: the bound on mu lies seven standard errors above what is asked of it."""
-    check("counts / add_remove", learn=600, runs=1800, real=True)
+    """1,500 runs: the bound on mu lies six standard errors above what is asked of it."""
+    check("counts / add_remove", learn=500, runs=1500, real=True)
 
 
 # -- the scenes are what they say ----------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.privacy.audit_faults import (
 from tests.privacy.audit_scenes import audit
 
 #: Runs on either side of a fault of usual effort.
-RUNS = 500
+RUNS = 450
 
 
 def named(fault):
