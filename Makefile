@@ -14,11 +14,11 @@ QUIET  := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 start: $(VENV)/.installed
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
-# Browser tests run alone, because a busy machine delays what they wait for; one that fails is tried
-# once more by itself, and a fault in the product fails twice.
+# Browser tests run after the rest, a file a worker, because a busy machine delays what they wait for;
+# one that fails is tried once more by itself, and a fault in the product fails twice.
 test: check
 	$(QUIET) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/browser $(PYTEST)
-	$(QUIET) $(BIN)/python -m pytest tests/browser $(PYTEST) || \
+	$(QUIET) $(BIN)/python -m pytest tests/browser -n $(JOBS) --dist loadfile $(PYTEST) || \
 	$(QUIET) $(BIN)/python -m pytest tests/browser --last-failed $(PYTEST)
 
 check: $(VENV)/.installed-dev
