@@ -40,11 +40,6 @@ class ColumnShares:
     synthetic: FloatArray
     real: FloatArray | None
 
-    @property
-    def private(self) -> bool:
-        """True when real rows entered."""
-        return self.real is not None
-
 
 @dataclass(frozen=True, eq=False)
 class PairShares:
@@ -60,8 +55,6 @@ class PairShares:
         (rows, columns) shares.
     against
         Name of the other world.
-    private
-        True when real rows entered.
     """
 
     names: tuple[str, str]
@@ -70,7 +63,6 @@ class PairShares:
     synthetic: FloatArray
     other: FloatArray
     against: str
-    private: bool
 
     @property
     def difference(self) -> FloatArray:
@@ -130,7 +122,6 @@ def measured_pair(audit: ReleasedAudit, edge: tuple[str, str]) -> PairShares:
         merged,
         pair.values / release.total,
         "the released table",
-        private=False,
     )
 
 
@@ -144,7 +135,6 @@ def real_pair(beside: PrivateAudit, first: str, second: str) -> PairShares:
         _shares(beside.released.synthetic, (first, second)),
         _shares(beside.real, (first, second)),
         "the real table",
-        private=True,
     )
 
 

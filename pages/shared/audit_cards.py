@@ -78,10 +78,10 @@ def details(figure: Figure) -> str:
     return ". ".join(plain(part[:1].upper() + part[1:]) for part in parts) + "." * bool(parts)
 
 
-def figures(items: Iterable[Figure], alt: str, *, marks: bool = False) -> None:
-    """A table of figures; ``marks`` says of each whether it may be published."""
+def figures(items: Iterable[Figure], alt: str) -> None:
+    """A table of figures."""
     rows = list(items)
-    table: dict[str, list[str]] = {
+    table = {
         "what": [plain(figure.title) for figure in rows],
         "value": [plain(number(figure.value, figure.unit)) for figure in rows],
         "interval": [plain(interval(figure)) for figure in rows],
@@ -93,8 +93,6 @@ def figures(items: Iterable[Figure], alt: str, *, marks: bool = False) -> None:
         ],
         "to know": [plain(figure.reason) or NONE for figure in rows],
     }
-    if marks:
-        table["may be published"] = ["yes" if figure.publishable else "no" for figure in rows]
     st.table(table, hide_index=True, alt=alt)
 
 

@@ -105,8 +105,6 @@ def _show(project: Project, audit: ReleasedAudit, beside: PrivateAudit) -> None:
     with four:
         audit_rules.transfer(beside)
     with five:
-        place = audit_rules.pick(beside.rules, "audit_private_proxy_rule")
-        if place is not None:
-            audit_rules.proxies(beside.rules[place], "audit_private_proxies")
+        audit_rules.proxies(beside.rules, "audit_private_proxies")
     with six:
         audit_detail.everything(beside)

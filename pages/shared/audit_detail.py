@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from core.audit.audits import PrivateAudit, ReleasedAudit
-from core.audit.shares import column_shares, measured_pair, pair_matrix, real_pair
+from core.audit.shares import PairShares, column_shares, measured_pair, pair_matrix, real_pair
 from core.errors import JustitiaError
 from core.report.words import number
 from pages.shared import audit_cards, audit_charts, charts, heat, widgets
@@ -112,6 +112,19 @@ def columns(audit: ReleasedAudit, beside: PrivateAudit | None = None) -> None:
         st.dataframe(table, hide_index=True, alt=f"Shares of the cells of {shares.name}")
 
 
+def _difference(shares: PairShares, key: str) -> None:
+    """One pair's table in both worlds, subtracted."""
+    first, second = shares.names
+    st.plotly_chart(
+        audit_charts.pair(shares, widgets.theme()),
+        key=key,
+        theme=None,
+        config=charts.CHART,
+        alt=f"Shares of {first} and {second}: synthetic rows less {shares.against}",
+    )
+    st.caption(f"Synthetic rows less {shares.against}, in percentage points of all rows.")
+
+
 def released_pairs(audit: ReleasedAudit) -> None:
     """The measured pairs, those furthest beyond their noise first, and one of them in full."""
     found = audit.against_release.two_way
@@ -140,14 +153,7 @@ def released_pairs(audit: ReleasedAudit) -> None:
     except JustitiaError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
-    st.plotly_chart(
-        audit_charts.pair(shares, widgets.theme()),
-        key="audit_pair_chart",
-        theme=None,
-        config=charts.CHART,
-        alt=f"Synthetic less released shares of {first} and {second}",
-    )
-    st.caption("Synthetic rows less the released noisy table, in percentage points of all rows.")
+    _difference(shares, "audit_pair_chart")
 
 
 def real_pairs(beside: PrivateAudit) -> None:
@@ -188,14 +194,7 @@ def real_pairs(beside: PrivateAudit) -> None:
     )
     first, second = found.names[places[chosen or 0]]
     shares = real_pair(beside, first, second)
-    st.plotly_chart(
-        audit_charts.pair(shares, widgets.theme()),
-        key="audit_real_pair_chart",
-        theme=None,
-        config=charts.CHART,
-        alt=f"Synthetic less real shares of {first} and {second}",
-    )
-    st.caption("Synthetic rows less the real table, in percentage points of all rows.")
+    _difference(shares, "audit_real_pair_chart")
 
 
 def everything(beside: PrivateAudit) -> None:

@@ -181,8 +181,12 @@ def transfer(beside: PrivateAudit) -> None:
     models(together, "Models in both worlds")
 
 
-def proxies(found: RuleAudit, key: str) -> None:
+def proxies(rules: Sequence[RuleAudit], key: str) -> None:
     """Inadmissible columns that tell of the protected ones, the strongest first."""
+    place = pick(rules, f"{key}_rule")
+    if place is None:
+        return
+    found = rules[place]
     if not found.proxies:
         st.info(
             "The release has no inadmissible column, so none can stand in for a protected one.",

@@ -37,7 +37,6 @@ class Look:
         self.identity = f"look-{token_hex(16)}"
         self.audit_key = audit_key
         self.found: PrivateAudit | None = None
-        self.notes: tuple[str, ...] = ()
 
 
 def settings_of(project: Project) -> AuditSettings:

@@ -41,6 +41,19 @@ def figure(
     return go.Figure(list(traces), dress)
 
 
+def upright(place: float, colour: str) -> dict[str, Any]:
+    """A dotted line through the whole height of a chart, at a place on the x axis."""
+    return {
+        "type": "line",
+        "x0": place,
+        "x1": place,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": colour, "width": 1.5, "dash": "dot"},
+    }
+
+
 def budget_bar(spent: float, now: float, rest: float, theme: str) -> go.Figure:
     """One bar: spent, this release, reserve for later (all in rho)."""
     colours = ink(theme)
@@ -92,22 +105,13 @@ def error_curve(curve: Curve, chosen: float, theme: str) -> go.Figure:
                 "hovertemplate": "ρ = %{x:.4g}: %{y:.3g} persons<extra></extra>",
             }
         )
-    mark = {
-        "type": "line",
-        "x0": chosen,
-        "x1": chosen,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": colours.line, "width": 1.5, "dash": "dot"},
-    }
     return figure(
         traces,
         theme,
         260,
         x={"type": "log", "title": "ρ of this release", "dtick": 1},
         y={"type": "log", "title": "persons", "dtick": 1},
-        shapes=[mark],
+        shapes=[upright(chosen, colours.line)],
     )
 
 

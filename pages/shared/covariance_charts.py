@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from core.pace.preview import CovariancePreview
-from pages.shared.charts import figure
+from pages.shared.charts import figure, upright
 from pages.shared.network import elide
 from pages.shared.palette import ink
 
@@ -44,22 +44,13 @@ def errors(
         }
         for name, values, colour, dash, width in lines
     ]
-    mark = {
-        "type": "line",
-        "x0": chosen,
-        "x1": chosen,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": colours.line, "width": 1.5, "dash": "dot"},
-    }
     return figure(
         traces,
         theme,
         280,
         x={"type": "log", "title": "ρ of this release", "dtick": 1},
         y={"type": "log", "title": "relative error", "dtick": 1},
-        shapes=[mark],
+        shapes=[upright(chosen, colours.line)],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from core.lessons import Gap, Lesson, Settling
-from pages.shared.charts import figure
+from pages.shared.charts import figure, upright
 from pages.shared.network import elide
 from pages.shared.palette import ink
 
@@ -234,20 +234,11 @@ def agreement_chart(curve: Sequence[Settling], chosen: float, theme: str) -> go.
             "hovertemplate": "ρ = %{x:.3g}: %{y:.0%} of the edges<extra></extra>",
         },
     ]
-    mark = {
-        "type": "line",
-        "x0": chosen,
-        "x1": chosen,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": colours.text, "width": 1.5, "dash": "dot"},
-    }
     return figure(
         traces,
         theme,
         320,
         x={"type": "log", "title": "ρ of the release", "dtick": 1, "exponentformat": "power"},
         y={"title": "edges as without noise", "tickformat": ".0%", "range": [0, 1.03]},
-        shapes=[mark],
+        shapes=[upright(chosen, colours.text)],
     )

@@ -8,7 +8,7 @@ from core.audit.settings import LEARNERS
 from core.bundle import file_name
 from core.errors import JustitiaError
 from core.report.page import released_report
-from pages.shared import actions, audit_cards, audit_detail, audit_rules, guards, widgets
+from pages.shared import audit_cards, audit_detail, audit_rules, guards, waiting, widgets
 from pages.shared import audit_work as work
 from pages.shared import project as state
 from pages.shared.audit_controls import workspace
@@ -26,16 +26,7 @@ widgets.head(
 guards.require(project, "tree")
 holding = held(project)
 assert holding is not None
-made = actions.derived(project, holding)
-if made is None:
-    job = desk().find(holding.key) or actions.derive_files(holding)
-    if job.active:
-        widgets.job_panel(holding.key, cancel="Nothing is spent either way.")
-        st.stop()
-    widgets.job_ended(job)
-    made = actions.derived(project, holding)
-    if made is None:
-        st.stop()
+made = waiting.derived(project, holding)
 widgets.stale_badge(project, holding.runs[0])
 settings = work.settings_of(project)
 key = work.key_of(holding, settings)
@@ -109,9 +100,7 @@ with st.container(border=True, key="audit_public"):
     with four:
         audit_rules.released_models(audit)
     with five:
-        place = audit_rules.pick(audit.rules, "audit_proxy_rule")
-        if place is not None:
-            audit_rules.proxies(audit.rules[place], "audit_proxies")
+        audit_rules.proxies(audit.rules, "audit_proxies")
     with st.expander("Settings of the audit", icon=":material/tune:"):
         schema = audit.release.schema
         for name in sorted({one for rule in audit.rules for one in rule.rule.outcome}):

@@ -9,10 +9,9 @@ import streamlit as st
 
 from core.artefacts import about
 from core.bundle import file_name
-from pages.shared import actions, guards, signing, widgets
+from pages.shared import actions, guards, signing, waiting, widgets
 from pages.shared import project as state
 from pages.shared.held import held
-from pages.shared.jobs import desk
 from pages.shared.network import plain
 
 project = state.current()
@@ -25,8 +24,7 @@ widgets.head(
 guards.require(project, "release")
 holding = held(project)
 assert holding is not None
-made = actions.derived(project, holding)
-if made is None and holding.plan.tree is not None and not project.fitted:
+if holding.plan.tree is not None and not project.fitted and not actions.derived(project, holding):
     with st.container(border=True):
         st.markdown(":material/lock: **There are no synthetic rows yet.**")
         st.page_link(
@@ -35,16 +33,7 @@ if made is None and holding.plan.tree is not None and not project.fitted:
             icon=":material/arrow_forward:",
         )
     st.stop()
-if made is None:
-    # What was released or chosen since then: the same files, made anew for nothing.
-    job = desk().find(holding.key) or actions.derive_files(holding)
-    if job.active:
-        widgets.job_panel(holding.key, cancel="Nothing is spent either way.")
-        st.stop()
-    widgets.job_ended(job)
-    made = actions.derived(project, holding)
-    if made is None:
-        st.stop()
+made = waiting.derived(project, holding)
 for run in holding.runs:
     widgets.stale_badge(project, run)
 for reason in holding.left_out:

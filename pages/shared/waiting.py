@@ -1,0 +1,27 @@
+"""Pages that need what follows from the releases: it is there, or they wait for it and stop."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.deriving import Derived
+from pages.shared import actions, widgets
+from pages.shared.held import Held
+from pages.shared.jobs import desk
+from pages.shared.project import Project
+
+
+def derived(project: Project, holding: Held) -> Derived:
+    """What was made from the releases; where it is not there it is made anew, for nothing."""
+    made = actions.derived(project, holding)
+    if made is not None:
+        return made
+    job = desk().find(holding.key) or actions.derive_files(holding)
+    if job.active:
+        widgets.job_panel(holding.key, cancel="Nothing is spent either way.")
+        st.stop()
+    widgets.job_ended(job)
+    made = actions.derived(project, holding)
+    if made is None:
+        st.stop()
+    return made
