@@ -39,6 +39,7 @@ from sqlalchemy import (
 from core.errors import LedgerError
 from core.private.accounts import Population, check_name
 from core.private.ledger import Ledger
+from core.spreadsheet import guarded_label
 
 #: Hash that the first entry follows.
 BEGINNING = "0" * 64
@@ -360,5 +361,5 @@ def csv_text(lines: Sequence[tuple[str, ...]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
     for line in lines:
-        writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t\r" and cell else cell for cell in line])
+        writer.writerow([guarded_label(cell) for cell in line])
     return out.getvalue()

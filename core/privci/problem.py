@@ -113,15 +113,6 @@ class Problem:
         return np.concatenate([*parts, np.empty(0, dtype=np.int64)])
 
     @cached_property
-    def column_cell(self) -> IntArray:
-        """For each edge cell, its child's cell in the node vector."""
-        parts = [
-            np.tile(np.arange(self.node_slices[c].start, self.node_slices[c].stop), self.sizes[p])
-            for p, c, _ in self.branches
-        ]
-        return np.concatenate([*parts, np.empty(0, dtype=np.int64)])
-
-    @cached_property
     def node_values(self) -> FloatArray:
         """All one-way measurements."""
         return np.concatenate([item.values for item in self.one_way])
