@@ -159,10 +159,14 @@ def _to_real(found: MarginalDistances, noise: NoisyDistances | None, level: floa
         else f" The released tables are off by {percent(float(noise.tv_noise.mean()))} on "
         "average by their noise alone."
     )
+    furthest = (
+        f" Furthest: {' × '.join(found.names[place])} with {percent(worst)}."
+        if round(worst, 3) > 0
+        else ""
+    )
     why = (
         f"{percent(beyond)} of the rows would have to change, beyond what two samples of one "
         f"table differ by; {CONVENTION} up to {percent(NEAR, 0)} is near, above "
-        f"{percent(FAR, 0)} far. Furthest: {' × '.join(found.names[place])} with "
-        f"{percent(max(0.0, worst))}.{explained}"
+        f"{percent(FAR, 0)} far.{furthest}{explained}"
     )
     return Score(figure, Topic.FIDELITY, verdict, why)

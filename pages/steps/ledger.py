@@ -59,6 +59,8 @@ else:
         widgets.download(
             "JSON", lambda: books.json(population.name, mine, spends), "ledger.json", "ledger_json"
         )
+if not house.shared():
+    caps.who_released()
 st.caption(books.chain(house.ledger()))
 with st.expander("What the states mean"):
     st.markdown(

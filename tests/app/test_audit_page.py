@@ -59,6 +59,9 @@ def test_a_reason_is_needed_and_logged_before_anything_is_looked_at(page):
     look(page)
     (entry,) = looks()
     assert "check before signing" in entry.detail
+    shown = go(page, "ledger").dataframe
+    assert any("check before signing" in str(table.value) for table in shown)
+    go(page, "audit")
     beside = page.session_state[KEY].look.found
     assert beside.scorecard.private
     assert len(rows()) == 1  # a look charges nothing
