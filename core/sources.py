@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from core.errors import PlanError, ReadingError
+from core.kind_hints import kind_for
 from core.plan import POINT, ReadingPlan
 from core.private.fingerprint import secret
 from core.private.ibis_connection import DatabaseTable, connections, open_database
@@ -420,31 +421,6 @@ def check_unit(unit: Unit) -> None:
             "together, which a table that stays where it is does not allow; upload a file that "
             "fits into memory, or use a table with one row a person"
         )
-
-
-def kind_for(name: str, kind: str) -> Kind | None:
-    """What a column may hold, by its name and its stored type alone; None where they do not tell.
-
-    >>> kind_for("income", "double"), kind_for("case_id", "int64"), kind_for("town", "text")
-    (<Kind.REAL: 'real'>, <Kind.IDENTIFIER: 'identifier'>, None)
-    """
-    words = re.split(r"[^a-z0-9]+", name.casefold())
-    stored = kind.lstrip("!").casefold()
-    text = stored.startswith(("text", "string", "large_string", "utf8", "dictionary", "varchar"))
-    number = re.fullmatch(r"u?int\d+", stored) is not None
-    if (text or number) and words[-1] in {"id", "uuid", "guid", "email", "phone", "surname"}:
-        return Kind.IDENTIFIER
-    if text and words[-1] in {"comment", "comments", "notes", "remarks", "freetext"}:
-        return Kind.TEXT
-    if stored.startswith("bool"):
-        return Kind.BOOLEAN
-    if number:
-        return Kind.INTEGER
-    if stored.startswith(("float", "double", "halffloat", "half_float", "decimal")):
-        return Kind.REAL
-    if stored.startswith(("date", "timestamp")):
-        return Kind.DATE
-    return Kind.CATEGORICAL if text and stored != "text" else None
 
 
 def kinds_of(table: Opened) -> dict[str, Kind]:

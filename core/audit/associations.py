@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.audit.distances import combinations, require_rows, share_interval
+from core.audit.distances import combinations, share_interval
 from core.audit.figures import Figure
+from core.audit.paired import require_rows
 from core.audit.resampling import standard_error
 from core.audit.worlds import World
 from core.kinds import Kind

@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 
 from core.errors import LedgerError
 from core.private.accounts import (
@@ -33,6 +33,7 @@ from core.private.accounts import (
 from core.private.chain import Book, Broken
 from core.private.database import BUSY_SECONDS, Clash, Database, home, secret_path
 from core.private.history import population_made
+from core.private.known_tables import KnownTables
 from core.private.ledger_tables import (
     book_charges,
     change_terms,
@@ -48,7 +49,6 @@ from core.private.ledger_tables import (
     release_rows,
     settle,
     spend_rows,
-    table_rows,
     to_population,
     to_text,
 )
@@ -65,7 +65,7 @@ _MAXIMUM_MESSAGE = 1000
 _logger = logging.getLogger("justitia.ledger")
 
 
-class Ledger:
+class Ledger(KnownTables):
     """Exact accounts of all populations in one database; opening it settles crashed charges.
 
     Parameters
@@ -423,66 +423,6 @@ class Ledger:
         self.trouble = self._catch_up()
         self.recover()
         return found
-
-    # -- tables ----------------------------------------------------------------------------
-
-    def table_id(self, population: str, fingerprint: str, *, owner: str = "local") -> str:
-        """A random public id for a table, the same whenever it is attached to this population.
-
-        The fingerprint itself stays in the ledger.  It reminds of a table that was attached
-        before; it does not stop anybody who changes a cell.
-        """
-        try:
-            return self._table_id(population, fingerprint, owner)
-        except Clash:  # another process attached the same table at the same moment
-            return self._table_id(population, fingerprint, owner)
-
-    def knows_tables(self) -> bool:
-        """Whether any table was ever attached, so that a secret must exist."""
-        with self.database.reading() as connection:
-            return connection.execute(select(table_rows.c.table_id).limit(1)).first() is not None
-
-    def seen_in(self, fingerprint: str, owner: str = "local") -> tuple[str, ...]:
-        """Names of this owner's populations to which a table was attached before."""
-        query = (
-            select(population_rows.c.name)
-            .join(table_rows, table_rows.c.population_id == population_rows.c.id)
-            .where(table_rows.c.fingerprint == fingerprint, population_rows.c.owner == owner)
-            .order_by(population_rows.c.name)
-        )
-        with self.database.reading() as connection:
-            return tuple(connection.execute(query).scalars())
-
-    def renew_mark(self, population: str, earlier: str, mark: str, *, owner: str = "local") -> None:
-        """Recognise a table by another fingerprint from here on; its id stays."""
-        with self.database.writing() as connection:
-            row = existing_population(connection, population, owner)
-            mine = table_rows.c.population_id == row.id
-            known = select(table_rows.c.table_id).where(mine, table_rows.c.fingerprint == mark)
-            if connection.execute(known).first() is None:
-                connection.execute(
-                    update(table_rows)
-                    .where(mine, table_rows.c.fingerprint == earlier)
-                    .values(fingerprint=mark)
-                )
-
-    def _table_id(self, population: str, fingerprint: str, owner: str) -> str:
-        with self.database.writing() as connection:
-            row = existing_population(connection, population, owner)
-            seen = connection.execute(
-                select(table_rows.c.table_id).where(
-                    table_rows.c.population_id == row.id, table_rows.c.fingerprint == fingerprint
-                )
-            ).scalar_one_or_none()
-            if seen is not None:
-                return str(seen)
-            fresh = secrets.token_hex(8)
-            connection.execute(
-                insert(table_rows).values(
-                    population_id=row.id, fingerprint=fingerprint, table_id=fresh
-                )
-            )
-            return fresh
 
 
 def _one_line(message: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core import sources
 from core.errors import JustitiaError, PlanError, ReadingError
+from core.kind_hints import kind_for
 from core.plan import ReadingPlan
 from core.private.ledger import Ledger
 from core.releases import Unit
@@ -273,4 +274,4 @@ def test_foreign_documents_are_no_tables(plain: dict[str, object]) -> None:
     ],
 )
 def test_kinds_follow_from_names_and_types(name: str, stored: str, kind: Kind | None) -> None:
-    assert sources.kind_for(name, stored) is kind
+    assert kind_for(name, stored) is kind
