@@ -11,7 +11,7 @@ from core.errors import JustitiaError, SchemaError
 from core.private.reading import preview
 from core.roles import Role, Roles
 from core.schema import Schema
-from pages.shared import actions, house
+from pages.shared import actions, house, uploads
 from pages.shared.declare import column_of, problem, row_of
 from pages.shared.network import plain
 from pages.shared.project import Project, start_roles
@@ -26,11 +26,10 @@ ENCODINGS = (ASIDE, "utf-8", "utf-16", "cp1252", "latin-1")
 
 def reading_options(project: Project) -> None:
     """How to read the file where its own marks do not say; and names for nameless columns."""
-    file = st.session_state.get("upload")
-    if file is None:
+    if uploads.held("upload") is None:
         return
     if project.header:
-        _names(project, file)
+        _names(project)
     with st.container(horizontal=True, vertical_alignment="bottom", key="reading"):
         st.selectbox("Separator", tuple(DELIMITERS), key="delimiter")
         st.selectbox("Decimal mark", tuple(DECIMALS), key="decimal")
@@ -46,12 +45,19 @@ def reading_options(project: Project) -> None:
                 encoding=None if encoding == ASIDE else encoding,
                 sheet=st.session_state["sheet"] or None,
             )
-            actions.take_upload(project, file.name, file.getvalue())
+            _take(project)
 
         st.button("Read again", icon=":material/refresh:", on_click=again)
 
 
-def _names(project: Project, file: st.typing.UploadedFile) -> None:
+def _take(project: Project) -> None:
+    """Read the uploaded file, if it was not let go since the page was drawn."""
+    file = uploads.held("upload")
+    if file is not None:
+        actions.take_upload(project, file.name, file.getvalue())
+
+
+def _names(project: Project) -> None:
     proposal = project.header
     st.markdown("**Names for the columns.** Edit them if you like, then take the file.")
     for index, name in enumerate(proposal):
@@ -63,7 +69,7 @@ def _names(project: Project, file: st.typing.UploadedFile) -> None:
             for index, name in enumerate(proposal)
         }
         project.reading = replace(project.reading, rename=wanted)
-        actions.take_upload(project, file.name, file.getvalue())
+        _take(project)
 
     st.button(
         main("Take the file with these names", "check"), key="take", type="primary", on_click=take

@@ -81,7 +81,7 @@ def _content() -> tuple[bytes, str]:
             persist_state="session",
         )
     with right:
-        uploaded = uploads.uploader(
+        uploads.uploader(
             "Or upload a file",
             ["csv", "json", "txt"],
             "published_file",
@@ -90,8 +90,9 @@ def _content() -> tuple[bytes, str]:
         st.button("Fill in an example", key="published_example", on_click=example)
         with st.popover("What the file looks like", icon=":material/help:", width="stretch"):
             st.markdown(GUIDE.read_text("utf-8").partition("## The file")[2].partition("## ")[0])
-    if uploaded is not None:
-        return uploaded.getvalue(), uploaded.name
+    file = uploads.held("published_file")
+    if file is not None:
+        return file.getvalue(), file.name
     return str(st.session_state.get("published_text", "")).strip().encode(), "the pasted text"
 
 

@@ -14,12 +14,13 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.errors import ReadingError
 from pages.shared.people import shared
@@ -46,7 +47,7 @@ def largest() -> int:
 def uploader(
     label: str, types: list[str], key: str, *, bytes_at_most: int | None = None, **settings: Any
 ) -> Any:
-    """A file uploader that says its limit, keeps it on the server too, and is swept when idle.
+    """A file uploader that says its limit.
 
     Parameters
     ----------
@@ -61,10 +62,14 @@ def uploader(
     limit = largest()
     if bytes_at_most is not None:
         limit = min(limit, max(bytes_at_most // MEBIBYTE, 1))
-    found = st.file_uploader(label, type=types, key=key, max_upload_size=limit, **settings)
-    if found is not None:
-        keeper().remember_file(found)
-    return found
+    return st.file_uploader(label, type=types, key=key, max_upload_size=limit, **settings)
+
+
+def held(key: str) -> UploadedFile | None:
+    """The file in the uploader with this key; None where there is none, or it was let go."""
+    file = st.session_state.get(key)
+    # What was deleted, or emptied when the table went, still stands in the session's state.
+    return file if type(file) is UploadedFile and len(file.getvalue()) == file.size else None
 
 
 def check_size(file: Any, bytes_at_most: int | None = None) -> None:
@@ -113,7 +118,6 @@ class Visit:
     project: weakref.ref[Project]
     seen: float
     gone_since: float | None = None
-    files: list[weakref.ref[Any]] = field(default_factory=list)
 
 
 class Keeper:
@@ -138,9 +142,7 @@ class Keeper:
         if session is None:
             return
         with self._lock:
-            known = self._visits.get(session)
-            files = [] if known is None else known.files
-            self._visits[session] = Visit(weakref.ref(project), self._clock(), files=files)
+            self._visits[session] = Visit(weakref.ref(project), self._clock())
             self._worked = True
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -148,22 +150,11 @@ class Keeper:
                 )
                 self._thread.start()
 
-    def remember_file(self, file: Any) -> None:
-        """An uploader returned this file to the session that runs."""
-        with self._lock:
-            visit = self._visits.get(_session() or "")
-            if visit is not None:
-                alive = [ref for ref in visit.files if ref() is not None and ref() is not file]
-                visit.files = [*alive, weakref.ref(file)]
-
     def forget(self) -> None:
         """Drop the files of the session that runs: its person forgets the table."""
         session = _session()
-        if session is None:
-            return
-        with self._lock:
-            visit = self._visits.get(session)
-        _drop_files(session, visit)
+        if session is not None:
+            _drop_files(session)
 
     def sweep(self) -> int:
         """Drop what nobody works with; returns how many tables went."""
@@ -191,7 +182,7 @@ class Keeper:
         with self._lock:
             if gone:
                 self._visits.pop(session, None)
-        _drop_files(session, visit)
+        _drop_files(session)
         project = visit.project()
         if project is None or project.table is None:
             return 0
@@ -248,15 +239,18 @@ def _reconnection_seconds() -> float:
     return float(st.get_option("server.disconnectedSessionTTL"))
 
 
-def _drop_files(session: str, visit: Visit | None) -> None:
+def _drop_files(session: str) -> None:
+    """Let go of what a session uploaded, and of every copy that Streamlit still holds.
+
+    Its session state keeps the file, with all its bytes, until the session runs again, which may
+    be never; so each copy is emptied where it stands.
+    """
     if exists():
         get_instance().uploaded_file_mgr.remove_session_files(session)
-    for reference in [] if visit is None else visit.files:
-        file = reference()
-        if file is not None:
-            file.close()  # what Streamlit still holds for the session's next run is empty then
-    if visit is not None:
-        visit.files = []
+    mark = f"/{session}/"
+    for file in [found for found in gc.get_objects() if type(found) is UploadedFile]:
+        if mark in file._file_urls.upload_url:
+            file.truncate(0)  # not closed: the page may draw its uploader once more
 
 
 def _drop_hoards() -> None:

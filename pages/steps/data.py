@@ -24,7 +24,7 @@ head(
 
 def uploaded() -> None:
     """A file was put in, replaced or taken away."""
-    file = st.session_state.get("upload")
+    file = uploads.held("upload")
     if file is None:
         project.forget_table()
         project.say("The file is gone from memory. Releases stay readable.")
@@ -39,7 +39,7 @@ def uploaded() -> None:
 
 def imported() -> None:
     """A codebook was put in: its declarations replace those of columns with the same name."""
-    file = st.session_state.get("codebook")
+    file = uploads.held("codebook")
     if file is None:
         return
     try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from types import SimpleNamespace
 
 import pytest
+from streamlit.proto.Common_pb2 import FileURLs
+from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ReadingError
@@ -51,6 +53,12 @@ def house_of_sessions(monkeypatch: pytest.MonkeyPatch):
     return SimpleNamespace(keeper=keeper, clock=clock, connected=connected, files=files)
 
 
+def uploaded_file(session: str) -> UploadedFile:
+    """As Streamlit makes it for a page of this session."""
+    record = UploadedFileRec(f"of-{session}", "rows.csv", "text/csv", b"rows")
+    return UploadedFile(record, FileURLs(upload_url=f"/_stcore/upload_file/{session}/f"))
+
+
 def project_with(table: object) -> SimpleNamespace:
     class Project(SimpleNamespace):
         def drop_rows(self) -> None:
@@ -65,10 +73,10 @@ def test_a_table_goes_when_nobody_works_with_it(house_of_sessions, monkeypatch) 
     it, table = house_of_sessions, Table()
     gone = weakref.ref(table)
     project = project_with(table)
-    file = io.BytesIO(b"rows")
+    file, others = uploaded_file("s1"), uploaded_file("s11")
     it.files["s1"] = {"f": SimpleNamespace(data=b"rows")}
     it.keeper.touch(project)
-    it.keeper.remember_file(file)
+    copied = deepcopy(file)  # as Streamlit hands its own to the page
     del table
     it.clock.now = 29 * 60
     assert it.keeper.sweep() == 0
@@ -80,7 +88,8 @@ def test_a_table_goes_when_nobody_works_with_it(house_of_sessions, monkeypatch) 
     gc.collect()
     assert gone() is None
     assert it.files == {}
-    assert file.closed
+    assert (file.getvalue(), copied.getvalue()) == (b"", b"")
+    assert others.getvalue() == b"rows"
     assert "put the file in again" in project.said[0]
     assert it.keeper.sweep() == 0
 
@@ -152,6 +161,38 @@ def test_forget_this_table_gives_the_rows_back(app: AppTest) -> None:
     gc.collect()
     assert rows() is None
     assert "is no longer attached" in words(go(app, "data"))
+
+
+SECRET = STAFF.replace("grade", "the one who must not linger")
+
+
+def bytes_in_memory() -> int:
+    """How many files of this test still stand anywhere with what was in them."""
+    gc.collect()
+    files = [found for found in gc.get_objects() if type(found) is UploadedFile]
+    return sum(b"must not linger" in file.getvalue() for file in files)
+
+
+def test_a_file_that_is_taken_out_leaves_no_copy_behind(app: AppTest) -> None:
+    """Streamlit's session state would keep it until the page runs again, which may be never."""
+    upload(opened(app), "staff.csv", SECRET)
+    assert bytes_in_memory() > 0
+    app.file_uploader(key="upload").set_value([]).run()
+    assert not app.exception
+    assert "is gone from memory" in words(app)
+    assert bytes_in_memory() == 0
+
+
+def test_a_file_that_was_let_go_is_not_read_again(app: AppTest) -> None:
+    """The page that was drawn before still shows its buttons."""
+    upload(opened(app), "staff.csv", SECRET)
+    project = app.session_state[KEY]
+    project.drop_rows()
+    uploads._drop_files("test session id")
+    assert bytes_in_memory() == 0
+    next(button for button in app.button if button.label == "Read again").click().run()
+    assert not app.exception
+    assert project.table is None
 
 
 def test_another_project_gives_the_rows_of_the_one_before_back(app: AppTest) -> None:
