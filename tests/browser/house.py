@@ -5,11 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +12,8 @@ from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.load.running import serving
 
 ROOT = Path(__file__).parents[2]
 FLAGS = (
@@ -44,46 +41,8 @@ def chromium() -> str | None:
 @contextmanager
 def server(folder: Path, **environment: str) -> Iterator[str]:
     """The application on a free port, with a ledger of its own; yields its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {
-        **os.environ,
-        "JUSTITIA_LEDGER": f"sqlite:///{folder / 'ledger.sqlite'}",
-        "JUSTITIA_HOME": str(folder),
-        "OMP_NUM_THREADS": "1",
-        **environment,
-    }
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}"]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--server.headless=true"],
-            cwd=ROOT,
-            env=settings,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(f"{address}/_stcore/health", process)
-        yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError("the server ended before it was healthy; see server.log")
-        try:
-            with urllib.request.urlopen(url, timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError("the server did not become healthy within a minute")
+    with serving(folder, **environment) as running:
+        yield running.address
 
 
 @contextmanager
@@ -229,6 +188,44 @@ def compare_with_real(page: Page) -> None:
     page.locator(".st-key-audit_look button").click()
     expect(page.locator(".st-key-audit_close")).to_be_visible(timeout=3 * PATIENCE)
     settle(page)
+
+
+def own_table(page: Page, table: Path, codebook: Path, columns: int, people: str) -> None:
+    """Upload a table, declare it by a codebook, and confirm whose it is; starts on Data."""
+    page.locator(".st-key-upload input[type=file]").set_input_files(table)
+    expect(page.get_by_text(f"Attached: {table.name}")).to_be_visible(timeout=PATIENCE)
+    settle(page)
+    page.get_by_role("button", name="Import a codebook").click()
+    page.locator(".st-key-codebook input[type=file]").set_input_files(codebook)
+    expect(page.get_by_text(f"declarations of {columns} columns were taken")).to_be_visible(
+        timeout=PATIENCE
+    )
+    page.keyboard.press("Escape")
+    page.get_by_role("textbox", name="Name these people").fill(people)
+    page.get_by_role("textbox", name="Name these people").press("Enter")
+    settle(page)
+    tick(page, "public_domain")
+    press(page, "confirm_schema", "Confirmed.")
+
+
+def planned(page: Page, protected: str, outcome: str) -> None:
+    """Roles for two columns and the first plan, up to the page Tree."""
+    go(page, "Roles")
+    for name, place in ((protected, 0), (outcome, 1)):
+        page.get_by_role("radiogroup", name=name).get_by_role("radio").nth(place).click()
+        settle(page)
+    press(page, "save_roles", "Roles are saved")
+    go(page, "Budget")
+    press(page, "apply_plan", "The plan is applied")
+    go(page, "Tree")
+
+
+def tabs(page: Page) -> Iterator[str]:
+    """Open every tab of the page, one after the other; yields what stands on it."""
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        settle(page)
+        yield tab.inner_text()
 
 
 def findings(page: Page, where: str) -> list[str]:

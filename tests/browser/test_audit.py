@@ -50,10 +50,8 @@ def test_no_serious_accessibility_finding(chrome: Browser, address: str, scheme:
     open_audit(page)
     compare_with_real(page)
     serious = []
-    for tab in page.get_by_role("tab").all():
-        tab.click()
-        settle(page)
-        serious += findings(page, tab.inner_text())
+    for tab in house.tabs(page):
+        serious += findings(page, tab)
     found.context.close()
     assert serious == []
 
@@ -63,9 +61,7 @@ def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
     page = found.open()
     open_audit(page)
     compare_with_real(page)
-    for tab in page.get_by_role("tab").all():
-        tab.click()
-        settle(page)
-        assert overflow(page) <= 0, tab.inner_text()
+    for tab in house.tabs(page):
+        assert overflow(page) <= 0, tab
     assert found.foreign == []
     found.context.close()

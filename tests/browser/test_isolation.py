@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, expect
 from core.private.ledger import Ledger
 from core.release_log import Act, ReleaseLog
 from tests.browser import house
-from tests.browser.house import go, press, settle, tick
+from tests.browser.house import go, press, settle
 from tests.deploy.provider import COOKIE, provider, write_secrets
 from tests.load.client import Client, Trouble
 from tests.load.journey import declare, release
@@ -94,29 +94,8 @@ def bring_a_table(person: Person, folder: Path, rows: list[str]) -> None:
     book.write_text(CODEBOOK, encoding="utf-8")
     page = person.page
     go(page, "Data")
-    page.locator(".st-key-upload input[type=file]").set_input_files(table)
-    expect(page.get_by_text("Attached: staff.csv")).to_be_visible(timeout=house.PATIENCE)
-    settle(page)
-    page.get_by_role("button", name="Import a codebook").click()
-    page.locator(".st-key-codebook input[type=file]").set_input_files(book)
-    expect(page.get_by_text("declarations of 3 columns were taken")).to_be_visible(
-        timeout=house.PATIENCE
-    )
-    page.keyboard.press("Escape")
-    page.get_by_role("textbox", name="Name these people").fill("staff 2026")
-    page.get_by_role("textbox", name="Name these people").press("Enter")
-    settle(page)
-    tick(page, "public_domain")
-    press(page, "confirm_schema", "Confirmed.")
-    go(page, "Roles")
-    page.get_by_role("radiogroup", name="sex").get_by_role("radio").nth(0).click()
-    settle(page)
-    page.get_by_role("radiogroup", name="grade").get_by_role("radio").nth(1).click()
-    settle(page)
-    press(page, "save_roles", "Roles are saved")
-    go(page, "Budget")
-    press(page, "apply_plan", "The plan is applied")
-    go(page, "Tree")
+    house.own_table(page, table, book, 3, "staff 2026")
+    house.planned(page, "sex", "grade")
 
 
 def test_two_people_with_neighbouring_tables_see_only_their_own(

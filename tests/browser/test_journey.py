@@ -261,29 +261,8 @@ def wide_table(
         found = house.visitor(chrome, address, viewport={"width": 1360, "height": 900})
         page = found.open()
         go(page, "Data")
-        page.locator(".st-key-upload input[type=file]").set_input_files(file)
-        expect(page.get_by_text("Attached: wide.parquet")).to_be_visible(timeout=house.PATIENCE)
-        settle(page)
-        page.get_by_role("button", name="Import a codebook").click()
-        page.locator(".st-key-codebook input[type=file]").set_input_files(book)
-        expect(page.get_by_text(f"declarations of {columns} columns were taken")).to_be_visible(
-            timeout=house.PATIENCE
-        )
-        page.keyboard.press("Escape")
-        page.get_by_role("textbox", name="Name these people").fill("a panel")
-        page.get_by_role("textbox", name="Name these people").press("Enter")
-        settle(page)
-        tick(page, "public_domain")
-        press(page, "confirm_schema", "Confirmed.")
-        go(page, "Roles")
-        page.get_by_role("radiogroup", name="q000").get_by_role("radio").nth(0).click()
-        settle(page)
-        page.get_by_role("radiogroup", name="q001").get_by_role("radio").nth(1).click()
-        settle(page)
-        press(page, "save_roles", "Roles are saved")
-        go(page, "Budget")
-        press(page, "apply_plan", "The plan is applied")
-        go(page, "Tree")
+        house.own_table(page, file, book, columns, "a panel")
+        house.planned(page, "q000", "q001")
         yield found, page
         assert found.foreign == []
         assert found.problems == []
