@@ -7,6 +7,8 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --req
 TOOLS  := $(VENV)/tools
 LOCKING = --universal --python-version 3.11 --generate-hashes --no-header --quiet
 JOBS   ?= 2
+# Where Java 17 or 21 is, the tests run on Spark too; `make test SPARK=` spares PySpark's 470 MB.
+SPARK  ?= $(shell java -version 2>&1 | grep -E 'version "(17|21)')
 QUIET  := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: start test check setup setup-dev screenshots clean lock audit sbom licences image-check
@@ -16,7 +18,7 @@ start: $(VENV)/.installed
 
 # Browser tests run after the rest, a file a worker, because a busy machine delays what they wait for;
 # one that fails is tried once more by itself, and a fault in the product fails twice.
-test: check
+test: check $(if $(SPARK),$(VENV)/.installed-spark)
 	$(QUIET) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/browser $(PYTEST)
 	$(QUIET) $(BIN)/python -m pytest tests/browser -n $(JOBS) --dist loadfile $(PYTEST) || \
 	$(QUIET) $(BIN)/python -m pytest tests/browser --last-failed $(PYTEST)
@@ -41,6 +43,10 @@ $(VENV)/.installed-dev: requirements-dev.lock | $(VENV)/bin/python
 	$(INSTALL) -r requirements-dev.lock
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-spark: requirements-spark.lock $(VENV)/.installed-dev
+	$(INSTALL) -r requirements-spark.lock
+	touch $@
+
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks screenshots
 
@@ -57,6 +63,8 @@ lock: $(TOOLS)/.installed
 	$(TOOLS)/bin/uv pip compile $(LOCKING) $(UPGRADE) requirements-server.txt -o requirements.lock
 	$(TOOLS)/bin/uv pip compile $(LOCKING) $(UPGRADE) --constraint requirements.lock \
 		requirements-dev.txt -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile $(LOCKING) $(UPGRADE) --constraint requirements-dev.lock \
+		requirements-spark.txt -o requirements-spark.lock
 
 # Known vulnerabilities of what the server runs on; asks a public service, so it needs the network.
 # A package about which the service could not be asked fails the audit: silence is no clean bill.

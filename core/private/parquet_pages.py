@@ -8,8 +8,13 @@ metadata end the process where its statistics contradict each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from mmap import mmap
 from typing import Any
 
+#: A file's bytes, or the file mapped into memory.
+Buffer = bytes | mmap
 #: A footer is held in memory many times its size, and takes a second a megabyte to look over.
 MOST_FOOTER = 16_000_000
 #: No writer makes so many pages of what may be read here.
@@ -21,8 +26,16 @@ _ROW_GROUPS, _COLUMNS, _META, _VALUES, _CHUNK, _DATA, _DICTIONARY = 4, 1, 3, 5, 
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 
 
-def unpacked_size(data: bytes) -> int:
-    """Bytes of all pages of all columns, unpacked.
+@dataclass(frozen=True)
+class Pages:
+    """Bytes that pages unpack to: all of a file together, and the largest of each column."""
+
+    total: int
+    largest: tuple[int, ...]
+
+
+def unpacked_pages(data: Buffer) -> Pages:
+    """What a file's pages unpack to; of a file mapped into memory only headers are read.
 
     Raises
     ------
@@ -34,23 +47,31 @@ def unpacked_size(data: bytes) -> int:
         raise ValueError("the footer has another length")
     footer = _Reader(data, len(data) - 8 - size).struct(0)
     total = pages = 0
+    largest: dict[int, int] = {}
     for group in _structs(footer, _ROW_GROUPS):
-        for chunk in _structs(group, _COLUMNS):
-            column = chunk.get(_META)
-            if not isinstance(column, dict):
-                raise ValueError("a column without metadata")
-            if not column.get(_VALUES):
-                continue  # some writers leave no page of an empty column
-            place, first = int(column[_DATA]), int(column.get(_DICTIONARY, 0))
-            place = first if 0 < first < place else place
-            end = min(place + int(column[_CHUNK]), len(data))
-            while 0 <= place < end:
-                place, unpacked = _page(data, place)
+        for number, chunk in enumerate(_structs(group, _COLUMNS)):
+            for unpacked in _of_chunk(data, chunk):
                 total += unpacked
+                largest[number] = max(largest.get(number, 0), unpacked)
                 pages += 1
                 if pages > _MOST_PAGES:
                     raise ValueError("too many pages")
-    return total
+    return Pages(total, tuple(largest.values()))
+
+
+def _of_chunk(data: Buffer, chunk: dict[int, Any]) -> Iterator[int]:
+    """Unpacked size of each page of a column in a row group."""
+    column = chunk.get(_META)
+    if not isinstance(column, dict):
+        raise ValueError("a column without metadata")
+    if not column.get(_VALUES):
+        return  # some writers leave no page of an empty column
+    place, first = int(column[_DATA]), int(column.get(_DICTIONARY, 0))
+    place = first if 0 < first < place else place
+    end = min(place + int(column[_CHUNK]), len(data))
+    while 0 <= place < end:
+        place, unpacked = _page(data, place)
+        yield unpacked
 
 
 def _structs(plain: dict[int, Any], field: int) -> list[dict[int, Any]]:
@@ -60,7 +81,7 @@ def _structs(plain: dict[int, Any], field: int) -> list[dict[int, Any]]:
     return found
 
 
-def _page(data: bytes, place: int) -> tuple[int, int]:
+def _page(data: Buffer, place: int) -> tuple[int, int]:
     """Where the next page starts, and what this one unpacks to."""
     reader = _Reader(data, place)
     fields = reader.struct(0)
@@ -79,7 +100,7 @@ class _Reader:
         The bytes end early, or are nested deeper than anything of Parquet's.
     """
 
-    def __init__(self, data: bytes, place: int) -> None:
+    def __init__(self, data: Buffer, place: int) -> None:
         self._data = data
         self.place = place
 

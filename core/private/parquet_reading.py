@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from core.errors import ReadingError
-from core.private.parquet_pages import unpacked_size
+from core.private.parquet_pages import unpacked_pages
 from core.private.raw import Limits, RawTable, ReadingReport, settle_names
 
 
@@ -30,7 +30,7 @@ def read_parquet(
     import pyarrow.parquet as pq
 
     try:
-        unpacked = unpacked_size(data)
+        unpacked = unpacked_pages(data).total
     except (ValueError, KeyError, TypeError):
         raise damaged(name) from None
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from core.errors import ReadingError
-from core.private.parquet_pages import MOST_FOOTER
+from core.private.parquet_pages import MOST_FOOTER, Pages, unpacked_pages
 from core.private.parquet_reading import damaged, is_text, refuse_types, within_calendar
 from core.private.raw import Limits, settle_names
 from core.private.streaming_files import PARQUET, Batch, footer_bytes, opened, stamp_of
@@ -15,6 +16,8 @@ from core.private.streaming_files import PARQUET, Batch, footer_bytes, opened, s
 #: Rows of one batch, and bytes that a batch should have unpacked.
 BATCH_ROWS = 1 << 18
 BATCH_BYTES = 1 << 26
+#: What one page of each column may unpack to, together: a reader holds them at the same time.
+PAGE_BYTES = 1 << 29
 #: Bytes read at a time, so that a row group need not be held whole.
 _BUFFER = 1 << 20
 
@@ -45,7 +48,8 @@ class ParquetPart:
     Raises
     ------
     ReadingError
-        The file is no readable Parquet file, or has columns that no declaration fits.
+        The file is no readable Parquet file, has columns that no declaration fits, or pages that
+        do not fit into memory, whatever its footer says.
     """
 
     def __init__(self, path: Path, rename: Mapping[str, str] | None, limits: Limits) -> None:
@@ -69,9 +73,15 @@ class ParquetPart:
         self.types = tuple(str(field.type) for field in schema)
         self._found = dict(zip(self.names, found, strict=True))
         self._texts = [str(field.name) for field in schema if is_text(pa, field.type)]
-        facts = file.metadata
-        self.rows: int | None = int(facts.num_rows)
-        self.size = _unpacked(facts)
+        self.rows: int | None = int(file.metadata.num_rows)
+        file.close()
+        pages = _pages_of(path)
+        if sum(pages.largest) > PAGE_BYTES:
+            raise ReadingError(
+                f"{path.name}: one page of each column unpacks to more than {PAGE_BYTES:,} bytes, "
+                "which have to be in memory at once; write the file again with smaller pages"
+            )
+        self.size = pages.total
         self.guarded = False
 
     def batches(self, names: Collection[str]) -> Iterator[Batch]:
@@ -115,6 +125,18 @@ class ParquetPart:
             )
         except (pa.ArrowException, OSError, ValueError, KeyError):
             raise damaged(self.path.name) from None
+
+
+def _pages_of(path: Path) -> Pages:
+    """Sizes of the pages, from their own headers: the footer may say that they are small."""
+    try:
+        with (
+            opened(path) as stream,
+            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        ):
+            return unpacked_pages(mapped)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise damaged(path.name) from None
 
 
 def _whole(pa: Any, column: Any) -> Any:

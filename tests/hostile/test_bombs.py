@@ -104,6 +104,7 @@ def release_of_zeros(size: int) -> bytes:
 ROW = '<row><c t="inlineStr"><is><t>x</t></is></c><c><v>1</v></c></row>'
 WIDE = '<row><c r="SF1"><v>1</v></c></row>'
 TABLE, PARQUET, WORKBOOK, BUNDLE = "t.csv", "t.parquet", "t.xlsx", "bundle.zip"
+BATCHES = "batches.parquet"
 #: How each is made, what it is called, and words of the refusal.
 BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "a sheet of one repeated row": (lambda: repeated_rows(400_000, ROW), WORKBOOK, "150 times"),
@@ -119,6 +120,11 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
         PARQUET,
         "larger than",
     ),
+    "a page that does not fit into memory": (
+        lambda: long_text(LIMIT + 10**6),
+        BATCHES,
+        "smaller pages",
+    ),
     "long texts in ten million rows": (
         lambda: many_equal_rows(10_000_000),
         PARQUET,
@@ -132,15 +138,21 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
 HONEST = "an honest workbook"
 
 
-def throw(name: str, data: bytes) -> str:
+def throw(path: Path, name: str) -> str:
     """What a person is told about the file."""
     from core.bundle import verify
     from core.errors import JustitiaError
+    from core.private import streaming, streaming_parquet
     from core.private.reading import Limits, read_table
 
+    streaming_parquet.PAGE_BYTES = LIMIT
+    data = path.read_bytes()
     try:
         if name == BUNDLE:
             verify(data)
+        elif name == BATCHES:
+            table = streaming.open_table(path)
+            list(table.parts[0].batches(table.names))
         else:
             read_table(data, name=name, limits=Limits(unpacked_bytes=LIMIT))
     except JustitiaError as error:
@@ -164,11 +176,10 @@ def child(folder: str) -> None:
 def _thrown(path: Path) -> None:
     """In a process of its own, so that memory is this file's alone."""
     number, _, name = path.name.partition(" ")
-    data = path.read_bytes()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     try:
-        told = throw(name, data)
+        told = throw(path, name)
     except BaseException as error:
         told = f"RAISED {type(error).__name__}: {error}"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024

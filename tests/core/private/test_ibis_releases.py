@@ -118,9 +118,7 @@ def spark():
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("default")  # pyspark's own, about pandas and sockets
-@pytest.mark.skipif(
-    not SPARK, reason="Spark is no part of the usual setup: requirements-spark.txt and Java 17"
-)
+@pytest.mark.skipif(not SPARK, reason="no Java 17 or 21, or no PySpark (requirements-spark.lock)")
 def test_releases_from_spark_are_those_from_memory(spark, tmp_path):
     rows = 1_000_000
     table, plan = people(rows), plan_for(rows)
