@@ -14,6 +14,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,7 @@ class Visit:
     project: weakref.ref[Project]
     seen: float
     gone_since: float | None = None
+    emptied: bool = False
 
 
 class Keeper:
@@ -154,14 +156,14 @@ class Keeper:
         """Drop the files of the session that runs: its person forgets the table."""
         session = _session()
         if session is not None:
-            _drop_files(session)
+            _drop_files({session})
 
     def sweep(self) -> int:
         """Drop what nobody works with; returns how many tables went."""
         now, idle, gone_for = self._clock(), idle_seconds(), _reconnection_seconds()
         with self._lock:
             visits = list(self._visits.items())
-        dropped = 0
+        dropped, leaving = 0, set()
         for session, visit in visits:
             if _is_connected(session):
                 visit.gone_since = None
@@ -170,6 +172,10 @@ class Keeper:
             gone = visit.gone_since is not None and now - visit.gone_since >= gone_for
             if gone or (idle is not None and now - visit.seen >= idle):
                 dropped += self._drop(session, visit, gone)
+                if not visit.emptied:  # once: nobody worked here since, and the search is long
+                    leaving.add(session)
+                    visit.emptied = True
+        _drop_files(leaving)
         _drop_hoards()
         with self._lock:
             # What was worked on may be garbage by the sweep after the next one only.
@@ -182,7 +188,6 @@ class Keeper:
         with self._lock:
             if gone:
                 self._visits.pop(session, None)
-        _drop_files(session)
         project = visit.project()
         if project is None or project.table is None:
             return 0
@@ -239,17 +244,19 @@ def _reconnection_seconds() -> float:
     return float(st.get_option("server.disconnectedSessionTTL"))
 
 
-def _drop_files(session: str) -> None:
-    """Let go of what a session uploaded, and of every copy that Streamlit still holds.
+def _drop_files(sessions: Collection[str]) -> None:
+    """Let go of what sessions uploaded, and of every copy that Streamlit still holds.
 
-    Its session state keeps the file, with all its bytes, until the session runs again, which may
+    A session's state keeps the file, with all its bytes, until the session runs again, which may
     be never; so each copy is emptied where it stands.
     """
+    if not sessions:
+        return
     if exists():
-        get_instance().uploaded_file_mgr.remove_session_files(session)
-    mark = f"/{session}/"
+        for session in sessions:
+            get_instance().uploaded_file_mgr.remove_session_files(session)
     for file in [found for found in gc.get_objects() if type(found) is UploadedFile]:
-        if mark in file._file_urls.upload_url:
+        if any(f"/{session}/" in file._file_urls.upload_url for session in sessions):
             file.truncate(0)  # not closed: the page may draw its uploader once more
 
 

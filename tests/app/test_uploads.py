@@ -188,7 +188,7 @@ def test_a_file_that_was_let_go_is_not_read_again(app: AppTest) -> None:
     upload(opened(app), "staff.csv", SECRET)
     project = app.session_state[KEY]
     project.drop_rows()
-    uploads._drop_files("test session id")
+    uploads._drop_files({"test session id"})
     assert bytes_in_memory() == 0
     next(button for button in app.button if button.label == "Read again").click().run()
     assert not app.exception
