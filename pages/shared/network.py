@@ -22,9 +22,8 @@ from pages.shared.palette import FONT, LOOKS, ink
 ROW = 34
 LETTERS = 16
 EDGE_WIDTHS = (1.8, 6.5)
-#: In rows: how far a gate's name stands above it, and the room that a label in the wall wants.
-LABEL = 0.6
-CLEAR = 0.5
+#: What the dashes of a link mean, below the picture: on the link it would cover the columns there.
+JUMPS = "– – –  jumps the wall: the rule forbids it"
 
 
 class _Sketch:
@@ -86,7 +85,7 @@ def draw(
         How much of a name is written out; of each line of it, where the picture is narrow.
     narrow
         For a picture a third of a page wide: short headings, names on two lines, no edge stands
-        out as the newest one, none has a step, and those that jump the wall are not labelled.
+        out as the newest one, none has a step, and the page itself says which jump the wall.
     """
     layout = lay_out(names, roles, edges, settled=settled, constraint=constraint)
     figure = _Sketch()
@@ -99,8 +98,6 @@ def draw(
         width = _width(link.edge, strengths) + (1 if newest else 0)
         title = _title(link, None if narrow else index + 1, strengths)
         _draw_link(figure, link, title, colour, width)
-    if not narrow:  # there is no room for the words on the line; the page says them below it
-        _draw_jumps(figure, layout, theme)
     marking = _Marking(found, theme, letters, narrow)
     _draw_columns(figure, layout, roles, rule_of(roles, constraint), marking)
     return _dress(figure, layout, theme, narrow)
@@ -165,28 +162,6 @@ def _draw_link(figure: _Sketch, link: Link, title: str, colour: str, width: floa
         line={"color": colour, "width": width, "dash": "dash" if link.illegal else "solid"},
         hovertemplate=f"{title}<extra></extra>",
     )
-
-
-def _draw_jumps(figure: _Sketch, layout: Layout, theme: str) -> None:
-    colours = ink(theme)
-    taken = [spot.y for spot in layout.spots if spot.lane in {Lane.GATE, Lane.NICHE}]
-    taken += [spot.y + LABEL for spot in layout.spots if spot.lane is Lane.GATE]
-    for link in layout.links:
-        if link.illegal:
-            middle = len(link.path) // 2
-            crossing = (link.path[middle - 1][1] + link.path[middle][1]) / 2
-            figure.add_annotation(
-                x=0, y=_beside(crossing, taken),
-                text="jumps the wall", showarrow=False, borderpad=0,
-                font={"size": 12, "color": colours.text}, bgcolor=colours.paper,
-            )  # fmt: skip
-
-
-def _beside(y: float, taken: Sequence[float]) -> float:
-    """The nearest height to ``y`` at which a label covers least of the columns in the wall."""
-    heights = [y + step / 20 for step in sorted(range(-18, 19), key=abs)]
-    room = {height: min((abs(height - at) for at in taken), default=1.0) for height in heights}
-    return max(heights, key=lambda height: min(room[height], CLEAR))
 
 
 def _width(edge: Edge, strengths: Mapping[Edge, float] | None) -> float:
@@ -311,10 +286,17 @@ def _dress(figure: _Sketch, layout: Layout, theme: str, narrow: bool) -> go.Figu
             x=-1.5, y=layout.floor, text="<b>On neither side yet</b>", showarrow=False,
             xanchor="left", font={"size": 13, "color": colours.soft}, bgcolor=colours.paper,
         )  # fmt: skip
+    bottom = layout.bottom
+    if not narrow and any(link.illegal for link in layout.links):
+        bottom -= 0.8
+        figure.add_annotation(
+            x=0, y=bottom + 0.5, text=JUMPS, showarrow=False,
+            font={"size": 12, "color": colours.text},
+        )  # fmt: skip
     dress = {
         "shapes": figure.shapes,
         "annotations": figure.annotations,
-        "height": int(ROW * (1.2 - layout.bottom) + 20),
+        "height": int(ROW * (1.2 - bottom) + 20),
         "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
         "showlegend": False,
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -324,7 +306,7 @@ def _dress(figure: _Sketch, layout: Layout, theme: str, narrow: bool) -> go.Figu
         "hoverlabel": {"align": "left"},
         "font": {"family": FONT},
         "xaxis": {"visible": False, "range": [-1.75, 1.75] if narrow else [-1.52, 1.52]},
-        "yaxis": {"visible": False, "range": [layout.bottom, 1.2]},
+        "yaxis": {"visible": False, "range": [bottom, 1.2]},
     }
     return go.Figure(figure.traces, dress)
 

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import demo, lessons
+from pages.shared import network
 from pages.shared.lanes import Lane, lay_out
 from pages.shared.learn_controls import bits, points
 from pages.shared.learn_pictures import roles_in
@@ -96,10 +97,21 @@ def test_a_path_that_jumps_is_drawn_dashed_across_the_wall():
     edges = lessons.outline(about, found.edges)
     layout = lay_out(sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge)
     assert [link.edge for link in layout.links if link.illegal] == [("gender", "hired")]
+    picture = network.draw(
+        sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge
+    )
+    legends = [note for note in picture.layout.annotations if note.text == network.JUMPS]
+    assert len(legends) == 1
+    lowest = min(spot.y for spot in layout.spots)
+    assert picture.layout.yaxis.range[0] < legends[0].y < lowest - 0.5, "below every column"
     kept = lessons.worlds("hiring", "1").released
     edges = lessons.outline(about, kept.edges)
     layout = lay_out(sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge)
     assert not any(link.illegal for link in layout.links)
+    picture = network.draw(
+        sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge
+    )
+    assert not any(note.text == network.JUMPS for note in picture.layout.annotations)
     assert layout.spot("gender").lane is Lane.PROTECTED
     assert layout.spot("hired").lane is Lane.OUTCOME
 
