@@ -159,8 +159,8 @@ def information(lesson: Lesson) -> None:
     stage = lesson.stage
     st.markdown(
         f"How much {plain(stage.watched)} helps to guess {plain(stage.outcome)} once "
-        f"{gates(stage)} are known. Even in a fair table the answer is not exactly zero: in "
-        "finitely many people **chance alone** leaves a little. To see how much, shuffle "
+        f"{gates(stage)} are known. Even in a fair table the answer is not exactly zero: "
+        "**chance alone** leaves a little. To see how much, shuffle "
         f"{plain(stage.watched)} among people who are alike, and count again.",
         width=widgets.TEXT,
     )

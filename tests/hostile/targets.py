@@ -11,7 +11,9 @@ import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from core.errors import JustitiaError
@@ -114,6 +116,30 @@ def read_rows(name: str) -> Callable[[bytes], object]:
                 table_fit(raw, schema)
                 encode(raw, schema)
         return raw
+
+    return read
+
+
+def read_batches(name: str) -> Callable[[bytes], object]:
+    """Looking at a table that passes through in batches, and coding it: before and after a charge.
+
+    ``seeds.SCHEMA`` is declared: nothing is found out from rows.
+    """
+
+    def read(data: bytes) -> object:
+        from core.private.streaming import StreamedBatches, open_table, survey
+        from core.schema import Schema
+
+        with TemporaryDirectory() as folder:
+            (Path(folder) / name).write_bytes(data)
+            table = open_table(folder)
+            found = survey(table, b"key")
+            declared = [column for column in seeds.SCHEMA.columns if column.name in table.names]
+            schema = Schema(tuple(declared)) if declared else None
+            if schema is not None and schema.modelled:
+                batches = StreamedBatches(table, schema, found.rows)
+                assert sum(batch.rows for batch in batches.read(schema.names, ())) == found.rows
+        return table
 
     return read
 
@@ -304,6 +330,8 @@ DOORS: tuple[Door, ...] = (
     Door("csv cells", read_rows("table.csv"), table_cells("csv"), False),
     Door("parquet", read_rows("table.parquet"), bytes_of(seeds.parquet_files), True),
     Door("parquet cells", read_rows("table.parquet"), table_cells("parquet"), False),
+    Door("csv in batches", read_batches("table.csv"), bytes_of(seeds.csv_files), True),
+    Door("parquet in batches", read_batches("t.parquet"), bytes_of(seeds.parquet_files), True),
     Door("excel", read_rows("table.xlsx"), bytes_of(seeds.workbooks), True),
     Door("excel members", read_rows("table.xlsx"), members_of(seeds.workbooks), True),
     Door("excel cells", read_rows("table.xlsx"), table_cells("xlsx"), False),
