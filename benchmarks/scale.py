@@ -8,20 +8,18 @@ in a process of its own; files are made in a temporary folder and deleted after.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.children import measured
 from benchmarks.report import (
     FOLDER,
-    ROOT,
     STORE,
     Bar,
     bar_table,
@@ -123,17 +121,7 @@ class _Kept:
 
 def _task(*arguments: object) -> dict[str, Any]:
     """What a task prints, run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale_tasks", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"the task {arguments[0]} failed with exit code {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = measured(sys.executable, "benchmarks.scale_tasks", *arguments)
     return found
 
 

@@ -7,14 +7,12 @@ table, epsilon = 1, delta = 1e-9.  Every system runs in a process of its own.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import FOLDER, ROOT, bar_table, machine, peer_option
+from benchmarks.children import measured
+from benchmarks.report import FOLDER, bar_table, machine, peer_option
 from core.private.zcdp import rho_for_epsilon
 
 REPORT = FOLDER / "speed.md"
@@ -36,17 +34,17 @@ def main(argv: list[str]) -> int:
 
     def child(module: str, count: int, python: str = sys.executable) -> dict[str, Any]:
         arguments = ("benchmarks.recipes.child", module, table, domain, str(rho), str(count))
-        result: dict[str, Any] = _start(python, *arguments)
+        result: dict[str, Any] = measured(python, *arguments)
         return result
 
     found = {"ours": child(OURS, runs), "recipe": child(RECIPE, runs), "best": child(BEST, runs)}
     for name, python in options.peer:
         found[name] = child(PEERS[name], 1, python)
-    exact = _start(sys.executable, "benchmarks.recipes.exact_gap", table, domain, str(rho))
+    exact = measured(sys.executable, "benchmarks.recipes.exact_gap", table, domain, str(rho))
     curve = []
     if not (options.quick or options.skip_curve):
         points = [str(count) for count in CURVE]
-        curve = _start(
+        curve = measured(
             sys.executable, "benchmarks.recipes.curve", str(CURVE_ROWS), str(rho), *points
         )
     text = "\n".join([*_head(rho), *_systems(found), *_stages(found), *_exact(exact)])
@@ -72,21 +70,6 @@ def _options(argv: list[str]) -> argparse.Namespace:
     if not (options.data / "adult_codes.csv").is_file():
         parser.error(f"{options.data} holds no adult_codes.csv")
     return options
-
-
-def _start(python: str, *arguments: str) -> Any:
-    """The JSON on the last line that a child prints."""
-    done = subprocess.run(
-        [python, "-m", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(arguments[:2])} failed with exit code {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 # -- words -----------------------------------------------------------------------------------

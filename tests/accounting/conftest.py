@@ -2,10 +2,9 @@
 
 import pytest
 
-from core.private.ledger import Ledger
-from tests.core.private.conftest import postgres_url
+from tests.core.private.conftest import ledger, postgres_url
 
-__all__ = ["postgres_url"]
+__all__ = ["ledger", "postgres_url"]
 
 
 @pytest.fixture
@@ -21,13 +20,6 @@ def url(request, file):
         return request.getfixturevalue("postgres_url")
     file.parent.mkdir()
     return f"sqlite:///{file}"
-
-
-@pytest.fixture
-def ledger(url):
-    opened = Ledger(url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

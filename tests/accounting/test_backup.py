@@ -306,7 +306,7 @@ def test_a_rotated_secret_goes_back_with_its_backup(home, tmp_path):
 def test_a_backup_from_before_the_chain_does_not_pass_for_the_ledger(
     home, tmp_path, monkeypatch, capsys
 ):
-    from tests.accounting.test_chain import make_unchained
+    from tests.accounting.test_older_ledgers import make_unchained
 
     old = tmp_path / "old.sqlite"
     make_unchained("sqlite", old)

@@ -9,6 +9,8 @@ from playwright.sync_api import Browser
 
 from tests.browser import house
 
+WIDE = {"width": 1360, "height": 900}
+
 
 @pytest.fixture(scope="session")
 def chrome() -> Iterator[Browser]:
@@ -28,10 +30,27 @@ def address(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield found
 
 
-@pytest.fixture
-def visitor(chrome: Browser, address: str) -> Iterator[house.Visitor]:
-    found = house.visitor(chrome, address, viewport={"width": 1360, "height": 900})
+def watched(found: house.Visitor) -> Iterator[house.Visitor]:
+    """A visitor whose browser asked nobody else and found no error, by the end of the test."""
     yield found
     assert found.foreign == [], "the browser asked somebody else for something"
     assert found.problems == [], "the page had errors in its console"
     found.context.close()
+
+
+@pytest.fixture
+def visitor(chrome: Browser, address: str) -> Iterator[house.Visitor]:
+    yield from watched(house.visitor(chrome, address, viewport=WIDE))
+
+
+@pytest.fixture(params=["light", "dark"])
+def coloured(
+    request: pytest.FixtureRequest, chrome: Browser, address: str
+) -> Iterator[house.Visitor]:
+    """Once in each of the two schemes of colours."""
+    yield from watched(house.visitor(chrome, address, viewport=WIDE, color_scheme=request.param))
+
+
+@pytest.fixture
+def phone(chrome: Browser, address: str) -> Iterator[house.Visitor]:
+    yield from watched(house.visitor(chrome, address, viewport={"width": 390, "height": 844}))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import house
 from tests.browser.house import audited, compare_with_real, findings, overflow, settle
@@ -41,27 +40,19 @@ def test_the_report_holds_the_publishable_part_only_and_a_reload_forgets_the_loo
     expect(private.get_by_role("button", name="Compare with the real table")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_finding(chrome: Browser, address: str, scheme: str) -> None:
-    found = house.visitor(
-        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
-    )
-    page = found.open()
+def test_no_serious_accessibility_finding(coloured: house.Visitor) -> None:
+    page = coloured.open()
     open_audit(page)
     compare_with_real(page)
     serious = []
     for tab in house.tabs(page):
         serious += findings(page, tab)
-    found.context.close()
     assert serious == []
 
 
-def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
-    found = house.visitor(chrome, address, viewport={"width": 390, "height": 844})
-    page = found.open()
+def test_nothing_overflows_on_a_phone(phone: house.Visitor) -> None:
+    page = phone.open()
     open_audit(page)
     compare_with_real(page)
     for tab in house.tabs(page):
         assert overflow(page) <= 0, tab
-    assert found.foreign == []
-    found.context.close()

@@ -6,8 +6,7 @@ import csv
 import re
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import house
 from tests.browser.house import findings, go, overflow, press, settle, tick
@@ -78,28 +77,20 @@ def test_the_replay_by_keyboard_and_a_download(visitor: house.Visitor) -> None:
     assert charges(page) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_finding(chrome: Browser, address: str, scheme: str) -> None:
-    found = house.visitor(
-        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
-    )
-    page = found.open()
+def test_no_serious_accessibility_finding(coloured: house.Visitor) -> None:
+    page = coloured.open()
     ready(page)
     serious = [*findings(page, "before")]
     house.release_covariance(page, "Adaptive loop")
     for tab in house.tabs(page):
         serious += findings(page, tab)
-    found.context.close()
     assert serious == []
 
 
-def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
-    found = house.visitor(chrome, address, viewport={"width": 390, "height": 844})
-    page = found.open()
+def test_nothing_overflows_on_a_phone(phone: house.Visitor) -> None:
+    page = phone.open()
     ready(page)
     assert overflow(page) <= 0
     house.release_covariance(page)
     for tab in house.tabs(page):
         assert overflow(page) <= 0, tab
-    assert found.foreign == []
-    found.context.close()

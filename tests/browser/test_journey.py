@@ -12,12 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import house
-from tests.browser.house import go, journey, press, settle, tick
+from tests.browser.house import findings, go, journey, overflow, press, settle, tick
 
 PAGES = ("Start", "Data", "Roles", "Budget", "Tree", "Synthetic", "Release", "Ledger")
 MAIN = "stMain"
@@ -205,44 +203,22 @@ def test_roles_by_keyboard_alone(visitor: house.Visitor) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_finding_on_any_page(
-    chrome: Browser, address: str, scheme: str
-) -> None:
-    found = house.visitor(
-        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
-    )
-    page = found.open()
+def test_no_serious_accessibility_finding_on_any_page(coloured: house.Visitor) -> None:
+    page = coloured.open()
     journey(page)
     serious = []
     for name in PAGES:
         go(page, name)
-        page.wait_for_timeout(400)
-        results = Axe().run(page)
-        serious += [
-            f"{name}: {item['id']} {node['target']} {node.get('failureSummary', '')[:160]}"
-            for item in results.response["violations"]
-            if item["impact"] in {"serious", "critical"}
-            for node in item["nodes"]
-        ]
-    found.context.close()
+        serious += findings(page, name)
     assert serious == []
 
 
-def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
-    found = house.visitor(chrome, address, viewport={"width": 390, "height": 844})
-    page = found.open()
+def test_nothing_overflows_on_a_phone(phone: house.Visitor) -> None:
+    page = phone.open()
     journey(page)
     for name in PAGES:
         go(page, name)
-        wide = page.evaluate(
-            "() => [document.documentElement,"
-            " document.querySelector('[data-testid=stMain]')]"
-            ".map(e => e.scrollWidth - e.clientWidth)"
-        )
-        assert max(wide) <= 0, (name, wide)
-    assert found.foreign == []
-    found.context.close()
+        assert overflow(page) <= 0, name
 
 
 @contextmanager

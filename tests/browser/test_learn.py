@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import house
@@ -88,20 +87,15 @@ def test_the_tree_goes_home_as_one_file_that_is_marked(
     home.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_finding(chrome: Browser, address: str, scheme: str) -> None:
-    found = house.visitor(
-        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
-    )
+def test_no_serious_accessibility_finding(coloured: house.Visitor) -> None:
     serious = []
     for step in STEPS:
-        page = found.open(f"/learn?learn_step={step.replace(' ', '+')}")
+        page = coloured.open(f"/learn?learn_step={step.replace(' ', '+')}")
         ready(page)
         page.get_by_text("Guess first").click()
         settle(page)
-        serious += findings(page, f"{step} {scheme}")
+        serious += findings(page, step)
         page.close()
-    found.context.close()
     assert serious == []
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import house
 from tests.browser.house import findings, go, overflow, press, settle, tick
@@ -39,28 +38,21 @@ def test_two_quick_clicks_and_a_reload_charge_once_and_the_answer_downloads(
     expect(page.get_by_text("spent ρ = 0.1").first).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_finding(chrome: Browser, address: str, scheme: str) -> None:
-    found = house.visitor(
-        chrome, address, viewport={"width": 1360, "height": 900}, color_scheme=scheme
-    )
-    page = found.open()
+def test_no_serious_accessibility_finding(coloured: house.Visitor) -> None:
+    page = coloured.open()
     ready(page)
     serious = findings(page, "question")
     published(page)
     serious += findings(page, "published")
-    found.context.close()
     assert serious == []
 
 
-def test_nothing_overflows_on_a_phone(chrome: Browser, address: str) -> None:
-    found = house.visitor(chrome, address, viewport={"width": 390, "height": 844})
-    page = found.open()
+def test_nothing_overflows_on_a_phone(phone: house.Visitor) -> None:
+    page = phone.open()
     ready(page)
     assert overflow(page) <= 0
     published(page)
     assert overflow(page) <= 0
-    found.context.close()
 
 
 def published(page: Page) -> None:
