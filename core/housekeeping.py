@@ -77,9 +77,10 @@ def log(options: argparse.Namespace) -> list[str]:
     from core.release_log import ReleaseLog, csv_text, who_released_what
 
     ledger = Ledger(options.ledger)
-    entries = ReleaseLog(ledger).entries()
-    count = ReleaseLog(ledger).check()
+    journal = ReleaseLog(ledger)
+    count = journal.check()
     if options.check:
+        entries = journal.entries()
         last = f"; the last digest is {entries[-1].digest}" if entries else ""
         return [f"{count} entries, each following from the one before{last}"]
     text = csv_text(list(who_released_what(ledger, owner=options.owner)))

@@ -157,12 +157,9 @@ def measure(
         Charge(identity, part.what, part.rho)
         for part, identity in zip(parts, identities, strict=True)
     ]
-    for charge in charges:  # a plan that cannot be completed charges nothing more
-        spend = attached.ledger.spend(charge.request_id)
-        if spend is not None:
-            stored_release(attached.ledger, spend)
+    fresh = _not_charged(attached.ledger, charges)
     if actor is not None:
-        _log(attached, charges, actor)
+        _log(attached, fresh, actor)
     grants = attached.vault.grants(charges)
     work = _Work(attached, parts, progress)
     found: list[Measured] = []
@@ -179,20 +176,31 @@ def measure(
     return tuple(found)
 
 
-def _log(attached: Attached, charges: Sequence[Charge], actor: str) -> None:
+def _not_charged(ledger: Ledger, charges: Sequence[Charge]) -> list[Charge]:
+    """Charges that are new; refuses a plan that cannot be completed, which charges nothing more."""
+    fresh = []
+    for charge in charges:
+        spend = ledger.spend(charge.request_id)
+        if spend is None:
+            fresh.append(charge)
+        else:
+            stored_release(ledger, spend)
+    return fresh
+
+
+def _log(attached: Attached, fresh: Sequence[Charge], actor: str) -> None:
     """Note who asks for what was not charged before."""
     population = attached.vault.population
     log = ReleaseLog(attached.ledger)
-    for charge in charges:
-        if attached.ledger.spend(charge.request_id) is None:
-            log.add(
-                actor,
-                Act.ASKED,
-                owner=population.owner,
-                population=population.name,
-                request_id=charge.request_id,
-                detail=f"{charge.what} for rho = {charge.rho}",
-            )
+    for charge in fresh:
+        log.add(
+            actor,
+            Act.ASKED,
+            owner=population.owner,
+            population=population.name,
+            request_id=charge.request_id,
+            detail=f"{charge.what} for rho = {charge.rho}",
+        )
 
 
 class _Work:

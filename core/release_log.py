@@ -37,13 +37,12 @@ from sqlalchemy import (
 )
 
 from core.errors import LedgerError
-from core.private.accounts import Population, check_name
+from core.private.accounts import Population, check_name, one_line
 from core.private.ledger import Ledger
 from core.spreadsheet import guarded_label
 
 #: Hash that the first entry follows.
 BEGINNING = "0" * 64
-_MAXIMUM_DETAIL = 1000
 #: Key of PostgreSQL's advisory lock around one addition: a chain has one end.
 _ADDITION_LOCK = 0x4A75734C
 
@@ -238,7 +237,7 @@ def append(
         owner=owner,
         population=population,
         request_id=request_id,
-        detail="".join(c if c.isprintable() else " " for c in detail)[:_MAXIMUM_DETAIL],
+        detail=one_line(detail),
         previous=BEGINNING if last is None else last.digest,
         digest="",
     )

@@ -305,9 +305,7 @@ class TreeRelease:
         try:
             return cls._from_plain(header, arrays)
         except (JustitiaError, *NONSENSE) as error:
-            raise ReleaseError(
-                "the stored release is damaged; restore the store's backup"
-            ) from error
+            raise ReleaseError(_DAMAGED) from error
 
     @classmethod
     def _from_plain(
@@ -369,6 +367,7 @@ def _unpack(
 
 #: What values of the wrong kind or shape raise where a release is put together from them.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_DAMAGED = "the stored release is damaged; restore the store's backup"
 #: A release unpacks to at most so many bytes.
 MAXIMUM_BYTES = 1_000_000_000
 
@@ -384,7 +383,6 @@ def pack_bytes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
 
 def unpack_bytes(blob: bytes, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Inverse of :func:`pack_bytes`; refuses pickles and other types."""
-    damaged = "the stored release is damaged; restore the store's backup"
     try:
         with open_archive(blob, "the stored release", MAXIMUM_BYTES):
             pass  # it unpacks to no more than it may
@@ -393,7 +391,7 @@ def unpack_bytes(blob: bytes, kind: str) -> tuple[dict[str, Any], dict[str, NDAr
         header = json_value(arrays.pop("header").tobytes().decode(), "the stored release")
         found = header.get("type")
     except (ReadingError, AttributeError, *DAMAGE) as error:
-        raise ReleaseError(damaged) from error
+        raise ReleaseError(_DAMAGED) from error
     if found != kind:
         raise ReleaseError(f"the stored release is a {str(found)[:40]}, not a {kind}")
     return header, arrays

@@ -95,11 +95,18 @@ def days(text: str, what: str) -> timedelta | None:
     ------
     PlanError
         It is not a whole number between 1 and 36,500.
+
+    Examples
+    --------
+    >>> days("0003650000", "--keep-releases")
+    Traceback (most recent call last):
+    core.errors.PlanError: --keep-releases must be a whole number of days, such as 365, or left out
     """
     typed = text.strip()
     if not typed:
         return None
-    if not (typed.isascii() and typed.isdecimal() and 1 <= int(typed[:9]) <= _LONGEST):
+    whole = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(_LONGEST))
+    if not (whole and 1 <= int(typed) <= _LONGEST):
         raise PlanError(f"{what} must be a whole number of days, such as 365, or left out")
     return timedelta(days=int(typed))
 

@@ -16,7 +16,8 @@ import re
 import tomllib
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlencode
@@ -24,18 +25,18 @@ from urllib.parse import urlencode
 from core.errors import PlanError, ReadingError
 from core.kind_hints import kind_for
 from core.plan import POINT, ReadingPlan
+from core.private import streaming_files
 from core.private.fingerprint import secret
 from core.private.ibis_connection import DatabaseTable, connections, open_database
 from core.private.ledger import Ledger
 from core.private.streaming import StreamedTable, open_table
-from core.private.streaming_files import files_of
 from core.releases import Unit
 from core.schema import Kind
 
 SOURCES = "JUSTITIA_SOURCES"
 FOLDER, CONNECTION = "folder", "connection"
 #: Endings of files that are offered as tables.
-ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".tab")
+ENDINGS = tuple(streaming_files.ENDINGS)
 #: So many tables of a folder are listed, after a look at so many entries, so many levels down.
 LISTED, LOOKED_AT, LEVELS = 300, 5_000, 4
 #: A folder with more table files than this is listed as one table only.
@@ -108,13 +109,7 @@ class ServerTable:
 
     def to_dict(self) -> dict[str, str]:
         """Plain texts."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "table": self.table,
-            "version": self.version,
-            "seen": self.seen,
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> ServerTable:
@@ -237,19 +232,12 @@ def listing(folder: Folder) -> Listing:
     while waiting:
         place, level = waiting.popleft()
         try:
-            with os.scandir(place) as scan:
-                entries = []
-                for entry in scan:
-                    looked += 1
-                    if looked > LOOKED_AT:
-                        more = True
-                        break
-                    if not entry.name.startswith((".", "_")) and not entry.is_symlink():
-                        entries.append((entry.name, entry.is_dir(follow_symlinks=False)))
+            entries, count = _entries_of(place, LOOKED_AT - looked)
         except OSError:
             if place == root:
                 raise _unreadable(folder) from None
             continue  # a folder that may not be read is not offered
+        looked += count
         found += _tables_among(entries, PurePosixPath(place.relative_to(root)))
         below = sorted(place / name for name, is_folder in entries if is_folder)
         if level < LEVELS:
@@ -257,9 +245,25 @@ def listing(folder: Folder) -> Listing:
         else:
             more = more or bool(below)
         if looked > LOOKED_AT:
+            more = True
             break
     found.sort()
     return Listing(tuple(found[:LISTED]), more or len(found) > LISTED)
+
+
+def _entries_of(place: Path, most: int) -> tuple[list[tuple[str, bool]], int]:
+    """Names in a folder, and whether each is a folder; also how many were seen, one past ``most``.
+
+    Hidden entries and symbolic links are seen and left out.
+    """
+    with os.scandir(place) as scan:
+        seen = list(islice(scan, most + 1))
+    plain = [
+        (entry.name, entry.is_dir(follow_symlinks=False))
+        for entry in seen[:most]
+        if not entry.name.startswith((".", "_")) and not entry.is_symlink()
+    ]
+    return plain, len(seen)
 
 
 def _tables_among(entries: list[tuple[str, bool]], place: PurePosixPath) -> list[str]:
@@ -310,7 +314,7 @@ def path_below(folder: Folder, relative: str) -> Path:
         if not place.is_relative_to(root):
             raise refusal
         if place.is_dir():
-            inside = [file.resolve(strict=True) for file in files_of(place)]
+            inside = [file.resolve(strict=True) for file in streaming_files.files_of(place)]
         else:
             inside = [place]
     except (OSError, RuntimeError):

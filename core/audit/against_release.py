@@ -22,14 +22,13 @@ from core.privci.compress import project_on_simplex
 from core.releases import NoisyMarginal, TreeRelease
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Beyond this σ the discrete Gaussian's mean absolute value is the normal's to 1 in 10^6.
 EXACT_SIGMA = 300.0
 NOISE = "what the noise of the release alone gives"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyDistances:
     """Distances of synthetic rows to released noisy tables.
 
@@ -62,7 +61,7 @@ class NoisyDistances:
         return tuple(int(place) for place in order)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleaseDistances:
     """Distances to the released one- and two-way tables; of synthetic rows they may be published.
 
@@ -143,7 +142,7 @@ def _distances(
     found = np.zeros((4, len(marginals)))
     merged = []
     for place, marginal in enumerate(marginals):
-        p = _shares(synthetic, marginal.clique, release, recode)
+        p = released_shares(synthetic, marginal.clique, release, recode=recode)
         noisy = marginal.values.astype(np.float64).ravel() / release.total
         deviation = marginal.sigma / release.total
         drawn = p + generator.normal(0.0, deviation, (draws, p.size))
@@ -159,17 +158,17 @@ def _distances(
     return NoisyDistances(names, tv, kl, tv_noise, kl_noise, tuple(merged))
 
 
-def _shares(
-    synthetic: World, names: Sequence[str], release: TreeRelease, recode: bool
+def released_shares(
+    synthetic: World, names: Sequence[str], release: TreeRelease, *, recode: bool
 ) -> FloatArray:
-    """Synthetic shares on the cells of a released table, flat."""
+    """Synthetic shares on the cells of a released table, flat; on compressed ones if ``recode``."""
     flat, cells = np.zeros(synthetic.rows, dtype=np.int64), 1
     for name in names:
         size, codes = synthetic.size(name), synthetic.codes[name]
         if recode and name in release.recoding.maps:
             codes, size = release.recoding.maps[name][codes], release.recoding.size(name, size)
         flat, cells = flat * size + codes, cells * size
-    return np.bincount(flat, minlength=cells) / synthetic.rows
+    return np.bincount(flat, minlength=cells) / max(synthetic.rows, 1)
 
 
 def _projected(rows: FloatArray) -> FloatArray:
@@ -214,36 +213,26 @@ def _figures(
     count = sum(found.merged)
     caveat = f"{count} of {len(found.names)} on pooled cells" if count else ""
     worst = found.worst(1)[0]
+    furthest = "largest in view of its noise: " + " × ".join(found.names[worst])
+
+    def figure(end: str, words: str, unit: str, value: float, noise: float) -> Figure:
+        return Figure(
+            f"{start}.{end}",
+            words,
+            value,
+            unit,
+            private,
+            baseline=noise,
+            baseline_words=NOISE,
+            reason=caveat,
+        )
+
+    variation, divergence = f"Total variation {title}", f"Kullback-Leibler divergence {title}"
+    mean, mean_noise = float(found.tv.mean()), float(found.tv_noise.mean())
+    tv, noise = float(found.tv[worst]), float(found.tv_noise[worst])
+    kl, kl_noise = float(found.kl.mean()), float(found.kl_noise.mean())
     return (
-        Figure(
-            f"{start}.tv",
-            f"Total variation {title}, mean",
-            float(found.tv.mean()),
-            "share",
-            private,
-            baseline=float(found.tv_noise.mean()),
-            baseline_words=NOISE,
-            reason=caveat,
-        ),
-        Figure(
-            f"{start}.tv.worst",
-            f"Total variation {title}, largest in view of its noise: "
-            + " × ".join(found.names[worst]),
-            float(found.tv[worst]),
-            "share",
-            private,
-            baseline=float(found.tv_noise[worst]),
-            baseline_words=NOISE,
-            reason=caveat,
-        ),
-        Figure(
-            f"{start}.kl",
-            f"Kullback-Leibler divergence {title}, mean",
-            float(found.kl.mean()),
-            "nats",
-            private,
-            baseline=float(found.kl_noise.mean()),
-            baseline_words=NOISE,
-            reason=caveat,
-        ),
+        figure("tv", f"{variation}, mean", "share", mean, mean_noise),
+        figure("tv.worst", f"{variation}, {furthest}", "share", tv, noise),
+        figure("kl", f"{divergence}, mean", "nats", kl, kl_noise),
     )

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.audit.distances import combinations, share_interval
+from core.audit.distances import combinations
 from core.audit.figures import Figure
 from core.audit.paired import require_rows
-from core.audit.resampling import standard_error
+from core.audit.resampling import share_interval, standard_error
 from core.audit.worlds import World
 from core.kinds import Kind
 from core.schema import Column
@@ -25,7 +25,7 @@ IntArray = NDArray[np.int64]
 BINNED = "numeric values as midpoints of their declared cells"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Associations:
     """One measure of association for many pairs, in two worlds.
 
@@ -37,17 +37,14 @@ class Associations:
         (pairs,) the measure in each world, NaN where a column does not vary there.
     deviation
         Standard error of the mean absolute difference.
-    sampled
-        True when only some of the pairs were looked at, drawn at random.
     possible
-        How many pairs there are.
+        How many pairs there are; where more than were looked at, those were drawn at random.
     """
 
     names: tuple[tuple[str, ...], ...]
     first: FloatArray
     second: FloatArray
     deviation: float
-    sampled: bool
     possible: int
 
     @property
@@ -68,7 +65,7 @@ class Associations:
             reason = "no pair of such columns" if not self.names else "no pair varies in both"
             return Figure(key, title, None, "", private, reason=reason)
         words = [caveat] if caveat else []
-        if self.sampled:
+        if len(self.names) < self.possible:
             words.append(f"a random sample of {len(self.names):,} of {self.possible:,} pairs")
         if self.undefined:
             words.append(f"{self.undefined:,} pairs left out: a column does not vary")
@@ -79,7 +76,7 @@ class Associations:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CorrelationDifference:
     """How associations of pairs differ between two worlds.
 
@@ -153,7 +150,7 @@ def correlation_difference(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """The occupied cells of a pair of columns in one world.
 
@@ -285,6 +282,5 @@ def _compare(
         first=found[0],
         second=found[1],
         deviation=standard_error([rows / defined for rows in influences]),
-        sampled=len(pairs) < possible,
         possible=possible,
     )

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from core.audit.fidelity import Fidelity, ReleaseDistances
 
 
-@dataclass(frozen=True, eq=False)
+def between(trained_on: str, tested_on: str) -> str:
+    """Names of two worlds as a part of keys.
+
+    >>> between("synthetic rows", "real table")
+    'synthetic_rows_to_real_table'
+    """
+    return "_to_".join("_".join(name.split()) for name in (trained_on, tested_on))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelAudit:
     """One model for one outcome of one rule, tested in one world.
 
@@ -50,7 +59,12 @@ class ModelAudit:
     @property
     def worlds(self) -> str:
         """Both worlds as a part of keys."""
-        return "_to_".join("_".join(name.split()) for name in (self.trained_on, self.tested_on))
+        return between(self.trained_on, self.tested_on)
+
+    @property
+    def moved(self) -> bool:
+        """True when it is tested in another world than the one it was trained in."""
+        return self.trained_on != self.tested_on
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -62,7 +76,7 @@ class ModelAudit:
         return (*self.utility.figures, *decided)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RuleAudit:
     """One rule in one world.
 

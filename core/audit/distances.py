@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from core.audit.figures import Figure
 from core.audit.paired import chance_variation, paired, random_split, require_rows
-from core.audit.resampling import Interval, normal_interval, standard_error
+from core.audit.resampling import share_interval, standard_error
 from core.audit.worlds import World
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Added to every share before the logarithm, as in the experiments of the method's paper.
 FLOOR = 1e-12
@@ -47,7 +46,7 @@ def kullback_leibler(p: FloatArray, q: FloatArray, *, floor: float = FLOOR) -> f
     return float((raised * np.log(raised / other)).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JointDistance:
     """Distance of two worlds over the joint table of several columns.
 
@@ -137,7 +136,7 @@ def joint_distance(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarginalDistances:
     """Distances of two worlds over many small tables.
 
@@ -156,10 +155,8 @@ class MarginalDistances:
         Standard error of the mean of ``tv``.
     ways
         Columns a table: 1, 2 or 3.
-    sampled
-        True when only some of the tables were looked at, drawn at random.
     possible
-        How many tables there are.
+        How many tables there are; where more than were looked at, those were drawn at random.
     private
         True when either world is.
     """
@@ -171,9 +168,13 @@ class MarginalDistances:
     deviations: FloatArray
     deviation: float
     ways: int
-    sampled: bool
     possible: int
     private: bool
+
+    @property
+    def sampled(self) -> bool:
+        """True when only some of the tables were looked at."""
+        return len(self.names) < self.possible
 
     def worst(self, count: int) -> tuple[int, ...]:
         """Positions of the tables with the largest total variation, largest first."""
@@ -200,37 +201,30 @@ class MarginalDistances:
             if self.sampled
             else ""
         )
-        mean = float(self.tv.mean())
-        low, high = share_interval(mean, self.deviation, level)
-        worst = self.worst(1)[0]
-        ends = share_interval(float(self.tv[worst]), float(self.deviations[worst]), level)
-        return (
-            Figure(
-                f"{key}.tv",
-                f"Total variation, mean over {tables}",
-                mean,
+
+        def variation(end: str, words: str, tv: float, deviation: float, chance: float) -> Figure:
+            low, high = share_interval(tv, deviation, level)
+            return Figure(
+                f"{key}.{end}",
+                f"Total variation, {words}",
+                tv,
                 "share",
                 self.private,
                 low=low,
                 high=high,
                 level=level,
-                baseline=float(self.chance.mean()),
+                baseline=chance,
                 baseline_words=CHANCE,
                 reason=caveat,
-            ),
-            Figure(
-                f"{key}.tv.worst",
-                f"Total variation, worst of {tables}: " + " × ".join(self.names[worst]),
-                float(self.tv[worst]),
-                "share",
-                self.private,
-                low=ends[0],
-                high=ends[1],
-                level=level,
-                baseline=float(self.chance[worst]),
-                baseline_words=CHANCE,
-                reason=caveat,
-            ),
+            )
+
+        mean, expected = float(self.tv.mean()), float(self.chance.mean())
+        worst = self.worst(1)[0]
+        furthest = f"worst of {tables}: " + " × ".join(self.names[worst])
+        own = (float(part[worst]) for part in (self.tv, self.deviations, self.chance))
+        return (
+            variation("tv", f"mean over {tables}", mean, self.deviation, expected),
+            variation("tv.worst", furthest, *own),
             Figure(
                 f"{key}.kl",
                 f"Kullback-Leibler divergence, mean over {tables}",
@@ -291,7 +285,6 @@ def marginal_distances(
         deviations=deviations,
         deviation=standard_error([rows / max(len(chosen), 1) for rows in influences]),
         ways=ways,
-        sampled=len(chosen) < possible,
         possible=possible,
         private=first.private or second.private,
     )
@@ -335,9 +328,3 @@ def _unrank(rank: int, count: int, ways: int) -> tuple[int, ...]:
 def _variance(values: FloatArray, shares: FloatArray) -> float:
     """Variance of what a row of these shares meets."""
     return max(0.0, float(shares @ values**2) - float(shares @ values) ** 2)
-
-
-def share_interval(value: float, deviation: float, level: float) -> Interval:
-    """Normal interval of a share, cut to 0 and 1."""
-    low, high = normal_interval(value, deviation, level=level)
-    return max(0.0, low), min(1.0, high)

@@ -18,6 +18,7 @@ from core.audit.fairness_findings import (
     ColumnFairness,
     DecisionFairness,
     OutcomeFairness,
+    group_columns,
 )
 from core.audit.gaps import Labelled, Manner, group_gap, group_rates, within_gaps
 from core.audit.information import information_interval, permutation_test, rule_codes
@@ -114,7 +115,6 @@ def outcome_fairness(
         world=world.name,
         private=world.private,
         rows=world.rows,
-        group_columns=group_columns(rule),
         columns=tuple(columns),
         information=permutation_test(*codes_of_rule, permutations=permutations, seed=seed),
         interval=information_interval(*codes_of_rule, draws=draws, level=level, seed=seed),
@@ -134,6 +134,7 @@ def decision_fairness(
     draws: int = 200,
     level: float = 0.95,
     seed: int = 0,
+    private: bool = False,
 ) -> DecisionFairness:
     """How decisions about a world's rows treat the protected groups of a rule.
 
@@ -150,6 +151,8 @@ def decision_fairness(
     minimum, favourable, permutations, draws, level, seed
         As in :func:`outcome_fairness`.  True (false) positive rates need ``minimum`` rows of the
         class (of other classes) in a group.
+    private
+        Whether the decisions are a model's that was trained on real rows.
 
     Raises
     ------
@@ -161,9 +164,9 @@ def decision_fairness(
 
     Notes
     -----
-    Costs nothing; private when the world is.  Equalised odds: Hardt, Price and Srebro (2016),
-    "Equality of opportunity in supervised learning".  Rows whose outcome is missing count in no
-    error rate.
+    Costs nothing; private when the world or the model is.  Equalised odds: Hardt, Price and Srebro
+    (2016), "Equality of opportunity in supervised learning".  Rows whose outcome is missing count
+    in no error rate.
     """
     groups, strata, manner = _prepare(
         world, rule, minimum=minimum, draws=draws, level=level, seed=seed
@@ -202,9 +205,8 @@ def decision_fairness(
     return DecisionFairness(
         rule=rule,
         world=world.name,
-        private=world.private,
+        private=world.private or private,
         rows=world.rows,
-        group_columns=group_columns(rule),
         outcome=name,
         classes=tuple(look(code) for code in chosen),
         information=permutation_test(*coded, permutations=permutations, seed=seed),
@@ -228,15 +230,6 @@ def _prepare(
     groups = Labelled.of(world, group_columns(rule))
     strata = Labelled.of(world, sorted(rule.admissible))
     return groups, strata, Manner(minimum, draws, level, np.random.default_rng(seed))
-
-
-def group_columns(rule: Constraint) -> tuple[str, ...]:
-    """The columns whose combinations are the groups of a rule's gaps.
-
-    Proxies are protected for the sake of what they carry; people are not grouped by them, unless
-    the rule has nothing else.
-    """
-    return tuple(sorted(rule.protected - rule.proxies or rule.protected))
 
 
 def _decided(rule: Constraint, outcome: str | None) -> str:

@@ -17,7 +17,16 @@ DEALT_TO_GROUPS = "the same with the outcomes dealt to the groups at random"
 THIN = 0.5
 
 
-@dataclass(frozen=True, eq=False)
+def group_columns(rule: Constraint) -> tuple[str, ...]:
+    """The columns whose combinations are the groups of a rule's gaps.
+
+    Proxies are protected for the sake of what they carry; people are not grouped by them, unless
+    the rule has nothing else.
+    """
+    return tuple(sorted(rule.protected - rule.proxies or rule.protected))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassFairness:
     """How one class of an outcome, or of decisions, is spread over the groups.
 
@@ -44,7 +53,7 @@ class ClassFairness:
         return _size(self.parity)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassDecisions(ClassFairness):
     """How decisions for one class treat the groups.
 
@@ -79,7 +88,7 @@ class ClassDecisions(ClassFairness):
         return max(_size(self.true_positive), _size(self.false_positive))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnFairness:
     """One outcome column.
 
@@ -106,7 +115,7 @@ class ColumnFairness:
         return max(self.classes, key=lambda one: one.widest, default=None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OutcomeFairness:
     """A rule in one world.
 
@@ -120,8 +129,6 @@ class OutcomeFairness:
         True when it holds real rows.
     rows
         Rows looked at.
-    group_columns
-        The columns whose combinations are the groups: the protected ones, without proxies.
     columns
         One entry an outcome column.
     information
@@ -136,11 +143,15 @@ class OutcomeFairness:
     world: str
     private: bool
     rows: int
-    group_columns: tuple[str, ...]
     columns: tuple[ColumnFairness, ...]
     information: InformationTest
     interval: Interval
     level: float
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """The columns whose combinations are the groups."""
+        return group_columns(self.rule)
 
     def figures(self) -> tuple[Figure, ...]:
         """Parity and within gaps of every outcome column, and the rule's information."""
@@ -155,13 +166,13 @@ class OutcomeFairness:
         return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DecisionFairness:
     """Decisions about the rows of one world, under a rule.
 
     Attributes
     ----------
-    rule, world, private, rows, group_columns, level
+    rule, world, private, rows, level
         As in :class:`OutcomeFairness`.
     outcome
         The column that was predicted.
@@ -179,7 +190,6 @@ class DecisionFairness:
     world: str
     private: bool
     rows: int
-    group_columns: tuple[str, ...]
     outcome: str
     classes: tuple[ClassDecisions, ...]
     information: InformationTest
@@ -215,7 +225,7 @@ def _size(part: Measured) -> float:
     return part.size if isinstance(part, Gap) else -1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Writer:
     """Figures under one key."""
 

@@ -58,12 +58,15 @@ class Figure:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Numbers are finite, and a missing one has a reason."""
+        """Numbers are finite, and a missing one has a reason.
+
+        Messages name the key: a title may say which table or group real rows made the worst.
+        """
         for number in (self.value, self.low, self.high, self.baseline):
             if number is not None and not math.isfinite(number):
-                raise EstimationError(f"{self.title}: a figure must be a finite number")
+                raise EstimationError(f"{self.key}: a figure must be a finite number")
         if self.value is None and not self.reason:
-            raise EstimationError(f"{self.title}: a figure without a value needs a reason")
+            raise EstimationError(f"{self.key}: a figure without a value needs a reason")
 
     def __repr__(self) -> str:
         """Without the numbers where real rows entered: messages and logs show representations."""

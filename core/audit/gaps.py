@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rate:
     """Share of a group's rows that have the event."""
 
@@ -30,7 +30,7 @@ class Rate:
     rate: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gap:
     """The two groups whose rates are furthest apart.
 
@@ -87,7 +87,7 @@ class Gap:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unknown:
     """No gap, and why."""
 
@@ -97,7 +97,7 @@ class Unknown:
 Measured = Gap | Unknown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StratumGap:
     """Rates of the groups in one stratum.
 
@@ -119,7 +119,7 @@ class StratumGap:
     gap: Gap
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WithinGaps:
     """Gaps within strata.
 
@@ -151,7 +151,7 @@ class WithinGaps:
     note: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Labelled:
     """Combinations of some columns: one number a row, one tuple of labels a number.
 
@@ -188,7 +188,7 @@ class Labelled:
         return tuple(", ".join(parts) for parts in self.labels)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RateTable:
     """Counts of an event by stratum and group; groups with few rows are left out.
 
@@ -244,6 +244,11 @@ class RateTable:
             small=int(np.count_nonzero(~enough)),
             alone=len(np.unique(strata)) - len(starts),
         )
+
+    def rate(self, at: int, groups: tuple[str, ...]) -> Rate:
+        """The rate of one cell, with its group's words."""
+        rows = int(self.rows[at])
+        return Rate(groups[int(self.group[at])], rows, int(self.events[at]) / rows)
 
     @property
     def stratum_rows(self) -> IntArray:
@@ -333,16 +338,11 @@ def group_gap(event: BoolArray, groups: Labelled, manner: Manner) -> Measured:
     if not len(table.starts):
         return Unknown(f"fewer than two groups have at least {manner.minimum} rows")
     note = _left_out(table.small, "group", manner.minimum)
-    rates = table.events / table.rows
-    pair = sorted((int(rates.argmin()), int(rates.argmax())))
-    if pair[0] == pair[1]:
-        pair = [0, 1]
+    rates = tuple(table.rate(at, groups.words) for at in range(len(table.rows)))
+    pair = _furthest(rates)
     drawn = table.redrawn(manner.draws, manner.generator) / table.rows
     low, high = percentiles(drawn[:, pair[1]] - drawn[:, pair[0]], level=manner.level)
-    one, other = (
-        Rate(groups.words[int(table.group[at])], int(table.rows[at]), float(rates[at]))
-        for at in pair
-    )
+    one, other = (rates[at] for at in pair)
     return Gap(one, other, low, high, table.chance(manner.draws, manner.generator), note)
 
 
@@ -400,26 +400,24 @@ def _strata(
     found = []
     ends = np.append(table.starts[1:], len(table.rows))
     for start, end in zip(table.starts.tolist(), ends.tolist(), strict=True):
-        rates = tuple(
-            Rate(
-                groups[int(table.group[at])],
-                int(table.rows[at]),
-                int(table.events[at]) / int(table.rows[at]),
-            )
-            for at in range(start, end)
-        )
-        values = [rate.rate for rate in rates]
-        pair = sorted((values.index(min(values)), values.index(max(values))))
-        pair = pair if pair[0] != pair[1] else [0, 1]
+        rates = tuple(table.rate(at, groups) for at in range(start, end))
+        one, other = (rates[at] for at in _furthest(rates))
         found.append(
             StratumGap(
                 labels[int(table.stratum[start])],
                 int(table.rows[start:end].sum()),
                 rates,
-                Gap(rates[pair[0]], rates[pair[1]]),
+                Gap(one, other),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.rows, one.labels)))
+
+
+def _furthest(rates: Sequence[Rate]) -> tuple[int, int]:
+    """Places of the lowest and the highest rate, in order; the first two where all are level."""
+    values = [rate.rate for rate in rates]
+    first, last = sorted((values.index(min(values)), values.index(max(values))))
+    return (first, last) if first != last else (0, 1)
 
 
 def _left_out(count: int, what: str, minimum: int) -> str:

@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InformationTest:
     """Conditional mutual information of a sample, and its law when only chance is at work.
 
@@ -205,7 +205,7 @@ def _n_log_n(counts: NDArray[np.float64] | IntArray) -> FloatArray:
     return np.asarray(counts * np.log2(np.maximum(counts, 1)), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Cells:
     """Rows with renumbered codes, and the combinations that each row belongs to."""
 
@@ -287,6 +287,12 @@ def shuffled_sums(
     return by(outcome, protected, stratum, permutations, generator)
 
 
+def shuffled_within(codes: IntArray, stratum: IntArray, generator: np.random.Generator) -> IntArray:
+    """Codes shuffled among the rows of equal stratum; strata ascend, as after a sort."""
+    # sorting stratum plus a uniform number permutes within sorted strata
+    return codes[np.argsort(stratum + generator.random(len(stratum)))]
+
+
 def _sums_by_rows(
     outcome: IntArray,
     protected: IntArray,
@@ -294,7 +300,7 @@ def _sums_by_rows(
     permutations: int,
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Shuffle rows: sorting stratum plus a uniform number permutes within sorted strata."""
+    """Shuffle rows."""
     rows = len(outcome)
     order = np.argsort(stratum, kind="stable")
     outcome, protected, stratum = outcome[order], protected[order], stratum[order]
@@ -303,7 +309,7 @@ def _sums_by_rows(
     terms = _n_log_n(np.arange(rows + 1))
     sums = np.empty(permutations)
     for draw in range(permutations):
-        cells = pair * groups + protected[np.argsort(stratum + generator.random(rows))]
+        cells = pair * groups + shuffled_within(protected, stratum, generator)
         if pairs * groups <= 8 * rows:
             counts = np.bincount(cells)
         else:

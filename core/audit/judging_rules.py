@@ -205,12 +205,10 @@ def transfer_scores(made: RuleAudit, real: RuleAudit) -> list[Score]:
     """Decisions of models trained on synthetic rows, about real people."""
     scores = []
     for model in real.models:
-        if model.trained_on == model.tested_on:
+        if not model.moved:
             continue
         at_home = _same(made.models, model)
-        native = _same(
-            [other for other in real.models if other.trained_on == other.tested_on], model
-        )
+        native = _same((other for other in real.models if not other.moved), model)
         figure = figure_of(
             model.fairness.figures(),
             f".decisions.{_kind(real.rule)}",
@@ -322,8 +320,8 @@ def kept_scores(real: RuleAudit) -> list[Score]:
     """How much of the real table's edge over a guess a synthetic model keeps on real rows."""
     scores = []
     for outcome, models in _by_outcome(real.models).items():
-        moved = _best(model for model in models if model.trained_on != model.tested_on)
-        native = _best(model for model in models if model.trained_on == model.tested_on)
+        moved = _best(model for model in models if model.moved)
+        native = _best(model for model in models if not model.moved)
         tested = moved or models[0]
         figure = figure_of(
             [tested.utility.auc], ".auc", f"{outcome}, trained on synthetic rows, tested on real"
@@ -356,10 +354,10 @@ def calibrated_scores(real: RuleAudit) -> list[Score]:
     """Whether a synthetic model's probabilities hold among real rows."""
     scores = []
     for outcome, models in _by_outcome(real.models).items():
-        moved = _best(model for model in models if model.trained_on != model.tested_on)
+        moved = _best(model for model in models if model.moved)
         if moved is None:
             continue
-        native = _same([one for one in models if one.trained_on == one.tested_on], moved)
+        native = _same((one for one in models if not one.moved), moved)
         figure = figure_of(
             [moved.utility.calibration],
             ".calibration",

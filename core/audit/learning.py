@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from core.audit.settings import LEARNERS
 from core.audit.worlds import World
-from core.column import Column
 from core.errors import EstimationError
-from core.schema import Kind
+from core.kinds import Kind
+from core.schema import Column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,8 +39,6 @@ class Predictions:
     ----------
     probabilities
         Shape (rows, cells of the outcome); each row sums to 1.
-    decisions
-        Most probable cell of each row.
     constant
         Shares of the outcome's cells among the training rows: what a guess without features says.
     private
@@ -150,12 +148,8 @@ def train(
         An unknown learner, encoding or column, or the outcome among the features.
     """
     _check(world, outcome, features, learner, encoding)
-    size = world.size(outcome)
     truth = world.codes[outcome].astype(np.int64)
-    counts = np.bincount(truth, minlength=size)
-    classes = np.flatnonzero(counts).astype(np.int64)
-    # no row at all: every class is as likely as any other
-    constant = counts / counts.sum() if world.rows else np.full(size, 1.0 / size)
+    classes = np.unique(truth)
     reason = _no_model(world.rows, classes, features)
     design: Callable[[World], Any] = _nothing
     model = None
@@ -173,7 +167,7 @@ def train(
         learner,
         encoding,
         classes,
-        constant,
+        _constant(world, outcome),
         world.private,
         notes,
         design,
@@ -205,11 +199,7 @@ def cross_fit(
         raise EstimationError("cross-fitting needs at least two folds")
     _check(world, outcome, features, learner, encoding)
     fold = deal(world.codes[outcome].astype(np.int64), folds, np.random.default_rng(seed))
-    size = world.size(outcome)
-    probabilities = np.zeros((world.rows, size))
-    constant = np.full(size, 1.0 / size)
-    if world.rows:
-        constant = np.bincount(world.codes[outcome], minlength=size) / world.rows
+    probabilities = np.zeros((world.rows, world.size(outcome)))
     notes: dict[str, None] = {}
     for index in range(folds):
         tested = fold == index
@@ -220,6 +210,7 @@ def cross_fit(
         )
         probabilities[tested] = model.probabilities(world.take(tested))
         notes.update(dict.fromkeys(model.notes))
+    constant = _constant(world, outcome)
     return Predictions(probabilities, constant, world.private, tuple(notes))
 
 
@@ -256,6 +247,14 @@ def _check(
             raise EstimationError(f"column {name!r} is not among the audited columns")
     if outcome in features:
         raise EstimationError(f"column {outcome!r} cannot predict itself")
+
+
+def _constant(world: World, outcome: str) -> FloatArray:
+    """Shares of an outcome's cells; without rows every cell is as likely as any other."""
+    size = world.size(outcome)
+    if not world.rows:
+        return np.full(size, 1.0 / size)
+    return np.bincount(world.codes[outcome], minlength=size) / world.rows
 
 
 def _no_model(rows: int, classes: IntArray, features: Sequence[str]) -> str:

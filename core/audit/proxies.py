@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.audit.fairness_findings import group_columns
 from core.audit.figures import Figure
-from core.audit.resampling import normal_interval, standard_error
+from core.audit.information import shuffled_within
+from core.audit.resampling import share_interval, standard_error
 from core.audit.worlds import World
 from core.roles import Constraint, Role, Roles, quoted
 
@@ -26,7 +28,7 @@ MATTERS = 0.05
 RANKS = 0.60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProxySuggestion:
     """How much of the protected columns one inadmissible column carries.
 
@@ -130,7 +132,7 @@ def proxy_suggestions(
 # -- details ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Frame:
     """Strata and groups of every row, and the groups shuffled within strata."""
 
@@ -146,15 +148,12 @@ class _Frame:
     @classmethod
     def of(cls, world: World, rule: Constraint, seed: int) -> _Frame:
         generator = np.random.default_rng(seed)
-        protected = sorted(rule.protected - rule.proxies) or sorted(rule.protected)
-        stratum, group = world.joint(sorted(rule.admissible)), world.joint(protected)
+        stratum = world.joint(sorted(rule.admissible))
+        group = world.joint(group_columns(rule))
         order = np.argsort(stratum, kind="stable")
         stratum, group = stratum[order], group[order]
         groups = int(group.max()) + 1 if world.rows else 1
-        # sorting stratum + uniform permutes within strata
-        shuffled = tuple(
-            group[np.argsort(stratum + generator.random(world.rows))] for _ in range(SHUFFLES)
-        )
+        shuffled = tuple(shuffled_within(group, stratum, generator) for _ in range(SHUFFLES))
         both = np.unique(stratum * groups + group, return_counts=True)
         several = np.bincount(both[0] // groups) > 1
         telling = int(np.bincount(stratum)[several].sum()) if world.rows else 0
@@ -167,7 +166,7 @@ class _Frame:
         return self.sums[0] - self.sums[1]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Carried:
     """What one column tells about S, and what chance alone would."""
 
@@ -188,7 +187,7 @@ class _Carried:
         pairs, pair = np.unique(frame.stratum * size + codes[frame.order], return_inverse=True)
         stratum = pairs // size
         totals = np.bincount(pair)
-        base = frame.sums[0] - frame.sums[1] - _information(totals)
+        base = frame.unknown - _information(totals)
 
         def measured(group: IntArray) -> tuple[float, float, FloatArray]:
             cells = pair * frame.groups + group
@@ -203,8 +202,7 @@ class _Carried:
         above = share - floor[0] > CLEAR * spread[0] + 1e-9
         enough = share - floor[0] >= MATTERS or ranking - floor[1] >= RANKS - 0.5
         influence = _influence(table, totals, frame, pair, share)
-        low, high = normal_interval(share, standard_error([influence]), level=level)
-        interval = (max(0.0, low), min(1.0, high))
+        interval = share_interval(share, standard_error([influence]), level)
         return cls(
             name, share, float(floor[0]), interval, ranking, float(floor[1]), bool(above and enough)
         )
@@ -307,7 +305,7 @@ def _suggestion(
 
 
 def _why(rule: Constraint, found: _Carried, side: str, best: bool) -> str:
-    protected = quoted(sorted(rule.protected - rule.proxies) or rule.protected)
+    protected = quoted(group_columns(rule))
     given = f" given {quoted(rule.admissible)}" if rule.admissible else ""
     if not found.clear:
         return f"{found.name!r} tells next to nothing about {protected} beyond chance."

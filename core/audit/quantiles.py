@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QuantileDifferences:
     """Quantiles of numeric and date columns in two worlds.
 

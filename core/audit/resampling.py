@@ -155,6 +155,16 @@ def normal_interval(value: float, deviation: float, *, level: float = 0.95) -> t
     return value - reach, value + reach
 
 
+def share_interval(value: float, deviation: float, level: float) -> tuple[float, float]:
+    """Normal interval of a share, cut to 0 and 1.
+
+    >>> share_interval(0.01, 0.02, 0.95)[0]
+    0.0
+    """
+    low, high = normal_interval(value, deviation, level=level)
+    return max(0.0, low), min(1.0, high)
+
+
 def standard_error(influences: Sequence[FloatArray]) -> float:
     """Standard error of a figure from the influence of every row: the bootstrap's limit.
 

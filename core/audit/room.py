@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.audit.audits import ModelAudit, PrivateAudit, ReleasedAudit, RuleAudit
+from core.audit.audits import ModelAudit, PrivateAudit, ReleasedAudit, RuleAudit, between
 from core.audit.fairness import OutcomeFairness, decision_fairness, outcome_fairness
 from core.audit.fidelity import (
     Fidelity,
@@ -97,7 +97,7 @@ def audit_released(
     steps = _Steps(progress, 1 + sum(2 + len(_models(rule, settings)) for rule in rules))
     distances = against_release(release, world, seed=settings.seed)
     steps.done("distances to the released tables")
-    said = [*notes, *_rows_note(world, settings), *_flags(release)]
+    said = _said(release)
     audited = tuple(
         _released_rule(release, certificate, _Task(world, rule, settings, steps)) for rule in rules
     )
@@ -107,9 +107,9 @@ def audit_released(
         world,
         distances,
         audited,
-        released_scorecard(certificate, distances, audited, noisy=MOSTLY_NOISE in _said(release)),
+        released_scorecard(certificate, distances, audited, noisy=MOSTLY_NOISE in said),
         settings,
-        tuple(said),
+        (*notes, *_rows_note(world, settings), *_flags(release, said)),
     )
 
 
@@ -190,12 +190,12 @@ def _said(release: TreeRelease) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag != SIMULATED)
 
 
-def _flags(release: TreeRelease) -> tuple[str, ...]:
+def _flags(release: TreeRelease, said: Sequence[str]) -> tuple[str, ...]:
     """What the release itself says of its worth."""
     notes = []
     if release.provenance.simulated:
         notes.append("The noise was simulated: this release protects nobody.")
-    notes += [f"Flag of the release: {flag}." for flag in _said(release)]
+    notes += [f"Flag of the release: {flag}." for flag in said]
     if release.partial:
         notes.append("The release was cancelled early: some pairs were not measured.")
     return tuple(notes)
@@ -286,7 +286,7 @@ class _Task:
     ) -> ModelAudit:
         """Figures of one model's predictions for these rows."""
         (outcome, learner), settings = what, self.settings
-        worlds = "_to_".join("_".join(name.split()) for name in (trained_on, self.world.name))
+        worlds = between(trained_on, self.world.name)
         utility = assess(
             predicted,
             sample,
@@ -307,6 +307,7 @@ class _Task:
             draws=settings.draws,
             level=settings.level,
             seed=settings.seed,
+            private=predicted.private,
         )
         words = f"{self.rule.name}: {learner} model of {outcome}"
         self.steps.done(f"{words}, {trained_on} to {self.world.name}")

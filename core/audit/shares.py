@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.artefacts import compressed_labels
+from core.audit.against_release import released_shares
 from core.audit.audits import PrivateAudit, ReleasedAudit
 from core.audit.worlds import World
 from core.errors import ReleaseError
@@ -15,7 +16,7 @@ from core.errors import ReleaseError
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnShares:
     """Shares of one column's cells.
 
@@ -41,7 +42,7 @@ class ColumnShares:
     real: FloatArray | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairShares:
     """Shares of one pair's cells in the synthetic rows, and in what they are compared with.
 
@@ -108,18 +109,12 @@ def measured_pair(audit: ReleasedAudit, edge: tuple[str, str]) -> PairShares:
     if pair is None or not release.total > 0:
         raise ReleaseError("this pair has no released table to compare with; choose another one")
     first, second = pair.clique
-    fine = _shares(audit.synthetic, pair.clique)
-    maps = [
-        release.recoding.maps.get(name, np.arange(release.schema[name].size))
-        for name in (first, second)
-    ]
-    merged = np.zeros(pair.values.shape)
-    np.add.at(merged, np.ix_(*maps), fine)
+    shares = released_shares(audit.synthetic, pair.clique, release, recode=True)
     return PairShares(
         (first, second),
         compressed_labels(release, first),
         compressed_labels(release, second),
-        merged,
+        shares.reshape(pair.values.shape),
         pair.values / release.total,
         "the released table",
     )

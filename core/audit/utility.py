@@ -117,7 +117,8 @@ def assess(
 ) -> Utility:
     """The same from predictions that are there already, as of :func:`cross_fit`."""
     truth = world.codes[outcome].astype(np.int64)
-    made = _Maker(predicted.private, key, level, _caveat(world, outcome, predicted.notes))
+    private = predicted.private or world.private
+    made = _Maker(private, key, level, _caveat(world, outcome, predicted.notes))
     if not world.rows:
         return made.nothing("there are no rows to test on")
     measures = _Measures(predicted, truth)
@@ -172,7 +173,7 @@ def _caveat(world: World, outcome: str, notes: tuple[str, ...]) -> str:
     return "; ".join((*notes, *binned))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Maker:
     """Writes figures with the same mark, level and caveats."""
 

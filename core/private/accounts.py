@@ -14,6 +14,7 @@ from core.private.zcdp import as_rho, format_rho
 from core.releases import Relation, Unit
 
 _MAXIMUM_NAME = 200
+_MAXIMUM_MESSAGE = 1000
 _MAXIMUM_ROWS = 2**31 - 1
 
 
@@ -180,6 +181,12 @@ def check_same_charge(stored: Spend, charge: Charge, population: str, owner: str
             f"request {charge.request_id!r} was charged before for another population, purpose "
             "or amount; give the new one an id of its own"
         )
+
+
+def one_line(message: str) -> str:
+    """A message as it is stored: printable, on one line, and not endless."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in message)
+    return shown[:_MAXIMUM_MESSAGE]
 
 
 def check_name(name: object, what: str) -> None:

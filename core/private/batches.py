@@ -7,7 +7,8 @@ steps of one release ask for the same ones again.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from core.errors import ReadingError, SourceError
 from core.moments import IntArray, MomentFrame, MomentRequest
 from core.private.counting import CHUNK_ROWS, Clique, tallies
 from core.private.moments import MAXIMUM_ROWS, gram, norm_excess
-from core.private.source import Primitive, Watched, moments_of, recoding_maps, table_sizes
+from core.private.source import Counting, Primitive, moments_of, recoding_maps, table_sizes
 from core.private.table import CodedTable
 from core.releases import Recoding, Unit
 from core.schema import LABELLED_KINDS, Schema
@@ -52,16 +53,43 @@ class Batches(Protocol):
         ...
 
 
-class KeptCounts(Watched, ABC):
-    """Counts that are asked for again: small exact tables are kept, the others counted anew."""
+class KeptCounts(Counting):
+    """Counts that are asked for again: small exact tables are kept, the others counted anew.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    schema
+        Declarations of the modelled columns.
+    unit
+        The unit of protection; no unit can have a person column, because a person's rows would
+        have to be brought together.
+
+    Raises
+    ------
+    ReadingError
+        For a person column.
+    """
+
+    def __init__(self, schema: Schema, unit: Unit | None) -> None:
+        self._schema = schema
+        self._unit = Unit() if unit is None else unit
+        refuse_persons(self._unit)
         self._kept: dict[Clique, IntArray] = {}
 
     @property
-    @abstractmethod
     def schema(self) -> Schema:
         """Declarations of the modelled columns."""
+        return self._schema
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of protection, never one with a person column."""
+        return self._unit
+
+    @property
+    def numeric(self) -> frozenset[str]:
+        """Columns that moments can be taken of."""
+        return frozenset(c.name for c in self.schema.columns if c.kind not in LABELLED_KINDS)
 
     def each_count(
         self, cliques: Sequence[Clique], recoding: Recoding | None = None
@@ -87,11 +115,6 @@ class KeptCounts(Watched, ABC):
                     table = _pooled(table, maps[name], sizes[name], axis)
             places = [order.index(name) for name in clique]
             yield index, np.ascontiguousarray(table.transpose(places))
-
-    def counts(self, cliques: Sequence[Clique], recoding: Recoding | None = None) -> list[IntArray]:
-        """Exact ``int64`` tables of all cliques, in order, after the recoding."""
-        tables: dict[int, IntArray] = dict(self.each_count(cliques, recoding))
-        return [tables[index] for index in range(len(cliques))]
 
     def _keep(self, cliques: list[Clique], declared: dict[str, int]) -> None:
         """Count what is not kept yet; room is made by forgetting everything else."""
@@ -119,8 +142,7 @@ class BatchedSource(KeptCounts):
     batches
         The rows; confidential.
     unit
-        The unit of protection; no unit can have a person column, because a person's rows would
-        have to be brought together.
+        The unit of protection; no unit can have a person column.
 
     Raises
     ------
@@ -129,31 +151,10 @@ class BatchedSource(KeptCounts):
     """
 
     def __init__(self, batches: Batches, unit: Unit | None = None) -> None:
-        self._unit = Unit() if unit is None else unit
-        refuse_persons(self._unit)
+        super().__init__(batches.schema, unit)
         if batches.rows >= MAXIMUM_ROWS:
             raise ReadingError("the table has 2**29 rows or more, which cannot be summed exactly")
-        super().__init__()
         self._batches = batches
-
-    def __repr__(self) -> str:
-        """Only public facts."""
-        return f"BatchedSource({len(self.schema.columns)} columns, rows confidential)"
-
-    @property
-    def schema(self) -> Schema:
-        """Declarations of the modelled columns."""
-        return self._batches.schema
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of protection, never one with a person column."""
-        return self._unit
-
-    @property
-    def numeric(self) -> frozenset[str]:
-        """Columns that moments can be taken of."""
-        return frozenset(c.name for c in self.schema.columns if c.kind not in LABELLED_KINDS)
 
     @property
     def serves(self) -> frozenset[Primitive]:
@@ -245,10 +246,7 @@ def refuse_persons(unit: Unit) -> None:
 
 
 def _cells(clique: Clique, sizes: dict[str, int]) -> int:
-    cells = 1
-    for name in clique:
-        cells *= sizes[name]
-    return cells
+    return math.prod(sizes[name] for name in clique)
 
 
 def _pooled(table: IntArray, codes: IntArray, size: int, axis: int) -> IntArray:

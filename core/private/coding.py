@@ -131,12 +131,17 @@ def _compact(codes: IntArray, size: int) -> NDArray[Any]:
     return codes.astype(np.uint8 if size <= 256 else np.uint16)
 
 
+def landing_code(column: Column) -> int:
+    """The cell of a missing value: that for missing ones, or that of the declared constant."""
+    landing = column.missing_code if column.missing_code is not None else column.constant_code
+    return cast(int, landing)
+
+
 def coded_column(
     series: pd.Series[Any], column: Column, decimal: str
 ) -> tuple[NDArray[Any], FloatArray | None]:
     """Codes of one column, and its clipped numbers where it has an axis; each cell by itself."""
-    landing = column.missing_code if column.missing_code is not None else column.constant_code
-    missing_code = cast(int, landing)
+    missing_code = landing_code(column)
     if column.kind in LABELLED_KINDS:
         positions, values = distinct(series)
         table = np.array([*label_codes(values, column), -1], dtype=np.int64)

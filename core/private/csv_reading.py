@@ -21,7 +21,7 @@ from core.private.raw import Limits, RawTable, ReadingReport, settle_names
 from core.spreadsheet import GUARDED, unguarded
 
 #: Cells split into columns at a time; bounds the memory of the text form.
-_CHUNK = 1 << 20
+CHUNK_CELLS = 1 << 20
 _COMMA_NUMBER = r"\A\s*[+-]?(\d+,\d*|,\d+|\d{1,3}(\.\d{3})+,\d+)\s*\z"
 _COMMA_GROUPS = r"\A\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*\z"
 _DOT_NUMBER = r"\A\s*[+-]?(\d+\.\d*|\.\d+)\s*\z"
@@ -127,7 +127,7 @@ def _table(
 
     batches = []
     rows: list[list[str]] = []
-    total, size = 0, max(_CHUNK // len(names), 1)
+    total, size = 0, max(CHUNK_CELLS // len(names), 1)
     for row in full_rows(stream, len(names), name):
         rows.append(row)
         if len(rows) == size:

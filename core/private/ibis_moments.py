@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from operator import and_, mul
+from operator import add, and_, mul, or_
 from typing import Any
 
 from core.moments import SUMMAND_BITS, Indicator, MomentFrame, MomentRequest, Scale
@@ -57,13 +57,13 @@ def excess_sums(
     ]
 
 
-def _numbers(table: Table, schema: Schema, frame: MomentFrame) -> Table:
+def _numbers(table: Table, schema: Schema, frame: MomentFrame, **also: Expression) -> Table:
     """Clipped numbers ``n0``, ``n1``, … of the frame's columns; null where there is none."""
     numbers = {
         f"n{index}": clipped_number(table[name], schema[name])
         for index, name in enumerate(frame.columns)
     }
-    return staged(table.select(**numbers))
+    return staged(table.select(**numbers, **also))
 
 
 def grid_rows(numbers: Table, frame: MomentFrame, grid: int) -> Table:
@@ -76,7 +76,7 @@ def grid_rows(numbers: Table, frame: MomentFrame, grid: int) -> Table:
     """
     size = len(frame.columns)
     rows = _centred(numbers, frame)
-    lacking = reduce(lambda one, other: one | other, (rows[f"d{j}"].isnull() for j in range(size)))
+    lacking = reduce(or_, (rows[f"d{j}"].isnull() for j in range(size)))
     units = {}
     for index, (_, scale) in enumerate(frame.scales):
         cut = _scaled(rows[f"d{index}"], scale, whole(grid), exact(float(grid)))
@@ -88,12 +88,13 @@ def grid_rows(numbers: Table, frame: MomentFrame, grid: int) -> Table:
     return rows if bound >= size * grid * grid else _clipped(rows, size, bound)
 
 
-def _centred(numbers: Table, frame: MomentFrame) -> Table:
+def _centred(numbers: Table, frame: MomentFrame, *also: str) -> Table:
+    """The numbers less their centres, ``d0``, ``d1``, …, and other columns as they are."""
     centred = {
         f"d{index}": numbers[f"n{index}"] - exact(scale.centre)
         for index, (_, scale) in enumerate(frame.scales)
     }
-    return staged(numbers.select(**centred))
+    return staged(numbers.select(*also, **centred))
 
 
 def _scaled(
@@ -120,10 +121,7 @@ def cut(number: Expression) -> Expression:
 
 
 def _norm(rows: Table, letter: str, size: int) -> Expression:
-    return reduce(
-        lambda one, other: one + other,
-        (rows[f"{letter}{j}"] * rows[f"{letter}{j}"] for j in range(size)),
-    )
+    return reduce(add, (rows[f"{letter}{j}"] * rows[f"{letter}{j}"] for j in range(size)))
 
 
 def _clipped(rows: Table, size: int, bound: int) -> Table:
@@ -162,12 +160,7 @@ def _feature_sums(
     frame = request.frame
     coded = sorted({cell.column for _, cell in frame.indicators})
     codes = {f"c{j}": code_of(table[name], schema[name]) for j, name in enumerate(coded)}
-    numbers = {
-        f"n{j}": clipped_number(table[name], schema[name]) for j, name in enumerate(frame.columns)
-    }
-    rows = staged(table.select(**numbers, **codes))
-    centred = {f"d{j}": rows[f"n{j}"] - exact(s.centre) for j, (_, s) in enumerate(frame.scales)}
-    rows = staged(rows.select(*codes, **centred))
+    rows = _centred(_numbers(table, schema, frame, **codes), frame, *codes)
     conditions = list(_counted(rows, schema, frame, coded))
     counted = reduce(and_, conditions) if conditions else None
     features = {

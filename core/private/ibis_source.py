@@ -7,6 +7,7 @@ expression), and nothing that it says when it fails is passed on, because it may
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from core.errors import JustitiaError, ReadingError, SourceError
 from core.moments import IntArray, MomentFrame, MomentRequest
-from core.private.batches import KeptCounts, refuse_persons
+from core.private.batches import KeptCounts
 from core.private.counting import Clique, count_blocks
 from core.private.ibis_moments import excess_sums, gram_sums, moment_sums
 from core.private.ibis_probe import served_by
@@ -23,7 +24,7 @@ from core.private.ibis_values import code_of, refuse_column, whole
 from core.private.moments import MAXIMUM_ROWS
 from core.private.source import Primitive, recoding_maps
 from core.releases import Recoding, Unit
-from core.schema import LABELLED_KINDS, Schema
+from core.schema import Schema
 
 #: Sums that one query asks for.
 MOST_SUMS = 300
@@ -55,10 +56,8 @@ class IbisSource(KeptCounts):
     def __init__(
         self, table: Any, schema: Schema, unit: Unit | None = None, *, name: str = "the table"
     ) -> None:
-        super().__init__()
-        self._unit = Unit() if unit is None else unit
-        refuse_persons(self._unit)
-        self._schema, self._name = schema, name
+        super().__init__(schema, unit)
+        self._name = name
         self._table = table.select(*schema.names)
         kinds = self._table.schema()
         for column in schema.columns:
@@ -77,10 +76,6 @@ class IbisSource(KeptCounts):
                 f"{name}: the database did not answer ({kind}); nothing was spent"
             ) from None
 
-    def __repr__(self) -> str:
-        """Only public facts."""
-        return f"IbisSource({len(self.schema.columns)} columns, rows confidential)"
-
     def _check_rows(self, rows: int) -> None:
         if not rows:
             raise ReadingError(f"{self._name}: there are columns but no row; choose a full table")
@@ -88,21 +83,6 @@ class IbisSource(KeptCounts):
             raise ReadingError(
                 f"{self._name}: there are 2**29 rows or more, which cannot be summed exactly"
             )
-
-    @property
-    def schema(self) -> Schema:
-        """Declarations of the modelled columns."""
-        return self._schema
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of protection, never one with a person column."""
-        return self._unit
-
-    @property
-    def numeric(self) -> frozenset[str]:
-        """Columns that moments can be taken of."""
-        return frozenset(c.name for c in self.schema.columns if c.kind not in LABELLED_KINDS)
 
     @property
     def serves(self) -> frozenset[Primitive]:
@@ -135,7 +115,7 @@ class IbisSource(KeptCounts):
         for index, name in enumerate(names):
             cell = cell * whole(sizes[name]) + rows[f"c{index}"]
         cells = rows.select(cell=cell)
-        total = np.zeros(int(np.prod([sizes[name] for name in names])), dtype=np.int64)
+        total = np.zeros(math.prod(sizes[name] for name in names), dtype=np.int64)
         found = self._ask(cells.group_by("cell").aggregate(rows=cells.count()))
         total[found["cell"]] = found["rows"]
         self._check_same(int(total.sum()))

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from core.column import Column
 from core.kinds import FALSE_WORDS, LABELLED_KINDS, TRUE_WORDS, Kind, OutOfDomain
+from core.private.coding import landing_code
 from core.private.moments import MAXIMUM_ROWS
 from core.private.values import label_codes, numeric_markers, parsed_number
 
@@ -56,8 +57,6 @@ def exact(value: float) -> Expression:
 
     A significand of at most 53 bits times or divided by powers of two: each step is exact.
     """
-    import ibis
-
     significand, exponent = math.frexp(value)
     units, exponent = int(significand * 2.0**53), exponent - 53
     while units and units % 2 == 0:
@@ -68,7 +67,7 @@ def exact(value: float) -> Expression:
         factor = whole(1 << abs(step)).cast("float64")
         number = number * factor if step > 0 else number / factor
         exponent -= step
-    return number if units else ibis.literal(0, type="int64").cast("float64")
+    return number
 
 
 def staged(rows: Any) -> Any:
@@ -143,7 +142,7 @@ def code_of(value: Expression, column: Column, new: Sequence[int] | None = None)
     def cell(code: int) -> Expression:
         return whole(code if new is None else int(new[code]))
 
-    missing = cell(cast(int, _landing(column)))
+    missing = cell(landing_code(column))
     if column.kind in LABELLED_KINDS:
         other = cell(cast(int, column.other_code))
         return _label_cell(value, column, cell, other, missing)
@@ -158,10 +157,6 @@ def code_of(value: Expression, column: Column, new: Sequence[int] | None = None)
     import ibis
 
     return ibis.cases((number.isnull(), missing), *outside, else_=binned)
-
-
-def _landing(column: Column) -> int | None:
-    return column.missing_code if column.missing_code is not None else column.constant_code
 
 
 def _bin(number: Expression, edges: Sequence[Expression], cells: Sequence[Expression]) -> Any:

@@ -29,6 +29,7 @@ from core.private.accounts import (
     check_room,
     check_same_charge,
     check_same_terms,
+    one_line,
 )
 from core.private.chain import Book, Broken
 from core.private.database import BUSY_SECONDS, Clash, Database, home, secret_path
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Charge", "Ledger", "Population", "Spend", "SpendState"]
 
-_MAXIMUM_MESSAGE = 1000
 _logger = logging.getLogger("justitia.ledger")
 
 
@@ -313,7 +313,7 @@ class Ledger(KnownTables):
         """
         with self.writing() as book:
             row = open_charge(book.connection, request_id)
-            return settle(book, row, SpendState.NO_RESULT, message=_one_line(message))
+            return settle(book, row, SpendState.NO_RESULT, message=one_line(message))
 
     def recover(self) -> tuple[Spend, ...]:
         """Mark charges of this host's dead processes as spent without a result.
@@ -423,8 +423,3 @@ class Ledger(KnownTables):
         self.trouble = self._catch_up()
         self.recover()
         return found
-
-
-def _one_line(message: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in message)
-    return shown[:_MAXIMUM_MESSAGE]

@@ -6,6 +6,7 @@ confidential: only ``grant.py`` (which adds noise) and ``vault.py`` (which logs)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
@@ -87,7 +88,10 @@ class Source(Protocol):
 
 
 class Watched:
-    """The part of a source that tells how far it is; nothing but a percentage is told."""
+    """The part of a source that tells how far it is, in tenths.
+
+    Steps have a fixed number of rows, so that a finer share would give away how many there are.
+    """
 
     _progress: Progress | None = None
 
@@ -98,10 +102,34 @@ class Watched:
     def tell(self, done: int, total: int) -> None:
         """Report some rows of all."""
         if self._progress is not None:
-            self._progress("rows", 100 * done // max(total, 1), 100, None)
+            self._progress("rows", 10 * (10 * done // max(total, 1)), 100, None)
 
 
-class InMemorySource(Watched):
+class Counting(Watched, ABC):
+    """The part of a source that follows from its declarations and from tables one by one."""
+
+    def __repr__(self) -> str:
+        """Only public facts."""
+        return f"{type(self).__name__}({len(self.schema.columns)} columns, rows confidential)"
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """Declarations of the modelled columns."""
+
+    @abstractmethod
+    def each_count(
+        self, cliques: Sequence[Clique], recoding: Recoding | None = None
+    ) -> Iterator[tuple[int, IntArray]]:
+        """Exact tables one by one, in no promised order."""
+
+    def counts(self, cliques: Sequence[Clique], recoding: Recoding | None = None) -> list[IntArray]:
+        """Exact ``int64`` tables of all cliques, in order, after the recoding."""
+        tables: dict[int, IntArray] = dict(self.each_count(cliques, recoding))
+        return [tables[index] for index in range(len(cliques))]
+
+
+class InMemorySource(Counting):
     """Answers from a coded table in memory.
 
     Parameters
@@ -119,10 +147,6 @@ class InMemorySource(Watched):
         if table.rows >= MAXIMUM_ROWS:
             raise ReadingError("the table has 2**29 rows or more; use a database source")
         self.table = table
-
-    def __repr__(self) -> str:
-        """Only public facts."""
-        return f"InMemorySource({len(self.schema.columns)} columns, rows confidential)"
 
     @property
     def serves(self) -> frozenset[Primitive]:
@@ -153,11 +177,6 @@ class InMemorySource(Watched):
         sizes = table_sizes(self.schema, names, recoding)
         codes = {name: self.table.codes[name] for name in names}
         yield from count_cliques(codes, sizes, cliques, maps=maps, told=self.tell)
-
-    def counts(self, cliques: Sequence[Clique], recoding: Recoding | None = None) -> list[IntArray]:
-        """Exact ``int64`` tables of all cliques, in order, after the recoding."""
-        tables: dict[int, IntArray] = dict(self.each_count(cliques, recoding))
-        return [tables[index] for index in range(len(cliques))]
 
     def row_count(self) -> int:
         """Number of rows."""

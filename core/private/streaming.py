@@ -21,6 +21,7 @@ from core.private.source import Watched
 from core.private.streaming_columns import ColumnCoder, Spread
 from core.private.streaming_csv import CsvPart
 from core.private.streaming_files import (
+    ENDINGS,
     PARQUET,
     Batch,
     Stamp,
@@ -45,7 +46,6 @@ class Part(Protocol):
     types: tuple[str, ...]
     rows: int | None
     size: int
-    guarded: bool
 
     def batches(self, names: Collection[str]) -> Iterator[Batch]:
         """Rows of the named columns, batch by batch."""
@@ -107,7 +107,7 @@ def needs_batches(path: str | Path, limits: Limits | None = None) -> bool:
         return False
     if place.stat().st_size > limits.bytes:
         return True
-    size = parquet_size(place) if place.suffix.lower() in (".parquet", ".pq") else None
+    size = parquet_size(place) if ENDINGS.get(place.suffix.lower()) == PARQUET else None
     if size is None:
         return False
     rows, columns, unpacked = size

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from core.column import Column
 from core.private.coding import coded_column
+from core.private.fingerprint import Positions
 from core.private.parquet_reading import damaged, is_text, plain_frame
 
 #: Widest range of whole numbers that is looked up.
 WINDOW = 4096
 
-Positions = NDArray[np.integer[Any]]
 Codes = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, TextIO
 from core.delimited import find_encoding, records, text_lines
 from core.errors import ReadingError
 from core.private.csv_reading import (
+    CHUNK_CELLS,
     CsvOptions,
     full_rows,
     settled_delimiter,
@@ -21,8 +22,6 @@ from core.private.raw import Limits, settle_names
 from core.private.streaming_files import CSV, Batch, head, opened, stamp_of
 from core.spreadsheet import unguarded
 
-#: Cells split into columns at a time.
-_CELLS = 1 << 20
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -77,7 +76,7 @@ class CsvPart:
         with opened(self.path) as raw, self._text(raw) as stream:
             _, found = self._records(stream)
             rows = full_rows(found, len(self.names), self.path.name)
-            size = max(_CELLS // len(self.names), 1)
+            size = max(CHUNK_CELLS // len(self.names), 1)
             for some in _batched(rows, size):
                 table = pa.Table.from_batches([text_batch(pa, some)])
                 if self.guarded:

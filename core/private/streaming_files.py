@@ -14,7 +14,8 @@ from core.delimited import binary_kind
 from core.errors import ReadingError, SourceError
 
 PARQUET, CSV = "parquet", "csv"
-_ENDINGS = {".parquet": PARQUET, ".pq": PARQUET, ".csv": CSV, ".tsv": CSV, ".tab": CSV}
+#: Endings of files that are read in batches.
+ENDINGS = {".parquet": PARQUET, ".pq": PARQUET, ".csv": CSV, ".tsv": CSV, ".tab": CSV}
 #: More files than this are a wrong pattern.
 MOST_FILES = 100_000
 _HEAD = 1 << 16
@@ -93,7 +94,7 @@ def _in_folder(folder: Path) -> list[Path]:
                 f"{folder.name}: the folder holds a folder; give a glob such as "
                 f"'{folder.name}/*/*.parquet' that says which files are meant"
             )
-        if entry.suffix.lower() not in _ENDINGS:
+        if entry.suffix.lower() not in ENDINGS:
             raise ReadingError(
                 f"{folder.name}: {entry.name} is no Parquet or CSV file by its name; take it out "
                 f"of the folder, or give a glob such as '{folder.name}/*.parquet'"
@@ -113,7 +114,7 @@ def format_of(files: Sequence[Path]) -> str:
     for file in files:
         start = head(file, 64)
         kind = PARQUET if start.startswith(b"PAR1") else CSV
-        promised = _ENDINGS.get(file.suffix.lower(), kind)
+        promised = ENDINGS.get(file.suffix.lower(), kind)
         other = None if kind == PARQUET else binary_kind(start)
         if other is not None or promised != kind or not start:
             what = "an empty file" if not start else other or f"no {promised} file"

@@ -82,7 +82,6 @@ class ParquetPart:
                 "which have to be in memory at once; write the file again with smaller pages"
             )
         self.size = pages.total
-        self.guarded = False
 
     def batches(self, names: Collection[str]) -> Iterator[Batch]:
         """Rows of the named columns, batch by batch.

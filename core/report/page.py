@@ -28,6 +28,7 @@ from core.statement import SIMULATED
 #: By this a report knows an earlier one, which it may replace.
 GENERATOR = '<meta name="generator" content="Justitia audit report">'
 
+TITLE = "Audit of a release"
 PUBLISHABLE = (
     "Everything in this report follows from released values. It costs no further budget and may be "
     "published with the release."
@@ -76,7 +77,7 @@ def released_report(audit: ReleasedAudit) -> Report:
     simulated = audit.release.provenance.simulated
     sections = [
         _section("Scorecard", score_cards(audit.scorecard)),
-        _section("What the tree proves", _proven(audit)),
+        _section("What the tree proves", tree_picture(audit.release) + proof(audit.certificate)),
         _section("Against the released tables", released_fidelity(audit.against_release)),
         *(
             _section(f"Rule: {found.rule.name}", released_rule(found, audit.settings))
@@ -84,11 +85,7 @@ def released_report(audit: ReleasedAudit) -> Report:
         ),
         _section("How this was computed", settings_list(audit.settings)),
     ]
-    banner = f'<p class="banner public">{text(PUBLISHABLE)}</p>'
-    return Report(
-        PREFIX if simulated else "",
-        _page("Audit of a release", audit, banner, audit.notes, sections),
-    )
+    return Report(PREFIX if simulated else "", _page(audit, sections))
 
 
 def check_target(out: Path, inputs: Sequence[Path]) -> None:
@@ -147,38 +144,28 @@ def _earlier(path: Path) -> bool:
         return GENERATOR.encode() in file.read(2000)
 
 
-def _proven(audit: ReleasedAudit) -> str:
-    return tree_picture(audit.release) + proof(audit.certificate)
-
-
 def _section(title: str, body: str) -> str:
     return f"<section><h2>{text(title)}</h2>{body}</section>"
 
 
-def _page(
-    title: str,
-    audit: ReleasedAudit,
-    banner: str,
-    notes: Iterable[str],
-    sections: Iterable[str],
-) -> bytes:
+def _page(audit: ReleasedAudit, sections: Iterable[str]) -> bytes:
     where = audit.release.provenance
     stamp = f'<p class="banner warning"><strong>{text(SIMULATED)}</strong></p>'
     facts = (
         f"Population “{where.population}”, structure {audit.release.structure}, "
         f"{len(audit.release.schema.columns)} columns, {audit.synthetic.rows:,} synthetic rows."
     )
-    listed = "".join(f"<li>{text(note)}</li>" for note in notes)
+    listed = "".join(f"<li>{text(note)}</li>" for note in audit.notes)
     page = [
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">{GENERATOR}',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         '<meta name="referrer" content="no-referrer">',
-        f"<title>{text(title)}</title>{STYLE}</head><body><main>",
-        banner,
+        f"<title>{TITLE}</title>{STYLE}</head><body><main>",
+        f'<p class="banner public">{text(PUBLISHABLE)}</p>',
         stamp if where.simulated else "",
-        f"<h1>{text(title)}</h1><p>{text(facts)}</p>",
+        f"<h1>{TITLE}</h1><p>{text(facts)}</p>",
         f"<ul>{listed}</ul>" if listed else "",
         *sections,
         "</main></body></html>\n",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from core.audit.against_release import NoisyDistances
 from core.audit.audits import PrivateAudit, ReleasedAudit
+from core.audit.distances import MarginalDistances
 from core.audit.shares import PairShares, column_shares, measured_pair, pair_matrix, real_pair
 from core.errors import JustitiaError
 from core.report.words import number
@@ -16,16 +18,26 @@ from pages.shared.network import label, plain
 SHOWN = 15
 NOISE = "what noise alone gives"
 CHANCE = "what chance alone gives"
+#: Between the columns of a pair.
+JOINED = " — "
 
 
-def _letters() -> int:
+def letters() -> int:
+    """How much of a name is written out beside a chart."""
     return audit_charts.FEW_LETTERS if widgets.phone() else audit_charts.LETTERS
 
 
 def _distances(
-    names: list[str], values: list[float], compared: list[float], *, words: str, key: str, what: str
-) -> None:
-    """The largest as a picture, all as a table."""
+    found: NoisyDistances | MarginalDistances, key: str, what: str
+) -> list[tuple[str, ...]]:
+    """The largest as a picture, all as a table; returns what was ranked, the worst first."""
+    noisy = isinstance(found, NoisyDistances)
+    words, floor = (NOISE, found.tv_noise) if noisy else (CHANCE, found.chance)
+    places = found.worst(len(found.names))
+    ranked = [found.names[place] for place in places]
+    names = [JOINED.join(one) for one in ranked]
+    values = [float(found.tv[place]) for place in places]
+    compared = [float(floor[place]) for place in places]
     count = min(SHOWN, len(names))
     st.plotly_chart(
         audit_charts.ranked(
@@ -34,7 +46,7 @@ def _distances(
             compared[:count],
             words,
             widgets.theme(),
-            letters=_letters(),
+            letters=letters(),
         ),
         key=f"{key}_ranked",
         theme=None,
@@ -43,10 +55,8 @@ def _distances(
     )
     st.caption(
         "Distance (total variation): the share of rows that would have to change to make both "
-        f"alike. The tick is {words}; those furthest beyond it come first."
-        if words == NOISE
-        else "Distance (total variation): the share of rows that would have to change to make both "
-        f"alike. The tick is {words}, for tables of these sizes."
+        f"alike. The tick is {words}"
+        + ("; those furthest beyond it come first." if noisy else ", for tables of these sizes.")
     )
     with st.expander(f"All {len(names):,} {what} as a table"):
         st.dataframe(
@@ -58,41 +68,17 @@ def _distances(
             hide_index=True,
             alt=f"Distances of all {what}",
         )
+    return ranked
 
 
 def columns(audit: ReleasedAudit, beside: PrivateAudit | None = None) -> None:
     """Which columns are furthest off, and one of them in full."""
     key = "audit_private_column" if beside is not None else "audit_column"
-    order: list[str]
-    if beside is not None:
-        found = next(part for part in beside.fidelity.marginals if part.ways == 1)
-        places = found.worst(len(found.names))
-        order = [found.names[place][0] for place in places]
-        values = [float(found.tv[place]) for place in places]
-        _distances(
-            order,
-            values,
-            [float(found.chance[p]) for p in places],
-            words=CHANCE,
-            key=key,
-            what="columns",
-        )
-    else:
-        noisy = audit.against_release.one_way
-        if noisy is None:
-            st.info(plain(audit.against_release.reason), icon=":material/info:")
-            return
-        places = noisy.worst(len(noisy.names))
-        order = [noisy.names[place][0] for place in places]
-        values = [float(noisy.tv[place]) for place in places]
-        _distances(
-            order,
-            values,
-            [float(noisy.tv_noise[p]) for p in places],
-            words=NOISE,
-            key=key,
-            what="columns",
-        )
+    found = audit.against_release.one_way if beside is None else _marginals(beside, 1)
+    if found is None:
+        st.info(plain(audit.against_release.reason), icon=":material/info:")
+        return
+    order = [name for (name,) in _distances(found, key, "columns")]
     name = st.selectbox("Column", order, key=key, format_func=label)
     shares = column_shares(audit, name or order[0], beside)
     st.plotly_chart(
@@ -132,22 +118,18 @@ def released_pairs(audit: ReleasedAudit) -> None:
         reason = audit.against_release.reason or "no pair was measured"
         st.info(plain(reason), icon=":material/info:")
         return
-    places = found.worst(len(found.names))
-    titles = [" — ".join(found.names[place]) for place in places]
-    values = [float(found.tv[place]) for place in places]
-    noise = [float(found.tv_noise[place]) for place in places]
-    _distances(titles, values, noise, words=NOISE, key="audit_pair", what="measured pairs")
+    pairs = _distances(found, "audit_pair", "measured pairs")
     st.caption(
         "Only the pairs that the tree joins were measured. All others follow from them, and how "
         "near they are to the real table can be seen in the private workspace alone."
     )
     chosen = st.selectbox(
         "Measured pair",
-        range(len(places)),
-        format_func=lambda index: label(titles[index]),
+        range(len(pairs)),
+        format_func=lambda index: label(JOINED.join(pairs[index])),
         key="audit_pair",
     )
-    first, second = found.names[places[chosen or 0]]
+    first, second = pairs[chosen or 0]
     try:
         shares = measured_pair(audit, (first, second))
     except JustitiaError as error:
@@ -159,7 +141,7 @@ def released_pairs(audit: ReleasedAudit) -> None:
 def real_pairs(beside: PrivateAudit) -> None:
     """Every pair as a heat map, and one of them in full."""
     names, matrix = pair_matrix(beside)
-    found = next(part for part in beside.fidelity.marginals if part.ways == 2)
+    found = _marginals(beside, 2)
     if not found.names:
         st.info("There is one column only, so there are no pairs.", icon=":material/info:")
         return
@@ -180,21 +162,22 @@ def real_pairs(beside: PrivateAudit) -> None:
         config=heat.ZOOM if len(names) > heat.NAMED else charts.CHART,
         alt="Distance of every pair of columns between the synthetic rows and the real table",
     )
-    places = found.worst(len(found.names))
-    titles = [" — ".join(found.names[place]) for place in places]
-    values = [float(found.tv[place]) for place in places]
-    chance = [float(found.chance[place]) for place in places]
-    _distances(titles, values, chance, words=CHANCE, key="audit_real_pair", what="pairs")
+    pairs = _distances(found, "audit_real_pair", "pairs")
     chosen = st.selectbox(
         "Pair",
-        range(len(places)),
-        format_func=lambda index: label(titles[index]),
+        range(len(pairs)),
+        format_func=lambda index: label(JOINED.join(pairs[index])),
         key="audit_real_pair",
         help="The pairs that are furthest off come first; type to search.",
     )
-    first, second = found.names[places[chosen or 0]]
+    first, second = pairs[chosen or 0]
     shares = real_pair(beside, first, second)
     _difference(shares, "audit_real_pair_chart")
+
+
+def _marginals(beside: PrivateAudit, ways: int) -> MarginalDistances:
+    """Distances to the real table over all tables of so many columns."""
+    return next(part for part in beside.fidelity.marginals if part.ways == ways)
 
 
 def everything(beside: PrivateAudit) -> None:

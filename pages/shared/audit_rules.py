@@ -11,7 +11,7 @@ from core.audit.gaps import StratumGap
 from core.audit.proxies import ProxySuggestion
 from core.privci.certificate import TRANSFER
 from core.report.words import interval, number
-from pages.shared import audit_cards, audit_charts, charts, guards, widgets
+from pages.shared import audit_cards, audit_charts, audit_detail, charts, guards, widgets
 from pages.shared.network import label, plain
 
 #: Most rows of the proxy table.
@@ -53,10 +53,9 @@ def outcomes(found: RuleAudit, key: str, heading: str = "", order: RuleAudit | N
         if not head.within.strata:
             st.caption(plain(f"{words}: {head.within.note}"))
             continue
-        letters = audit_charts.FEW_LETTERS if widgets.phone() else audit_charts.LETTERS
         shown = _ordered(head.within.strata, order, column.outcome)
         st.plotly_chart(
-            audit_charts.strata(shown, widgets.theme(), letters=letters),
+            audit_charts.strata(shown, widgets.theme(), letters=audit_detail.letters()),
             key=f"{key}_{column.outcome}",
             theme=None,
             config=charts.CHART,

@@ -21,7 +21,7 @@ from core.audit.room import audit_private, audit_released
 from core.audit.settings import AuditSettings
 from core.audit.worlds import real_world
 from core.deriving import Derived
-from core.errors import JustitiaError, ReadingError
+from core.errors import Cancelled, JustitiaError, ReadingError
 from core.protocols import Progress
 from pages.shared import house
 from pages.shared.actions import rows_of
@@ -78,11 +78,15 @@ def released(project: Project, key: str) -> ReleasedAudit | None:
 def open_look(project: Project, holding: Held, audit: ReleasedAudit, key: str, reason: str) -> None:
     """Set the real table beside the synthetic rows, in a job; the look is logged first.
 
+    A second click joins the look that the first one opened.
+
     Raises
     ------
     JustitiaError
         Without a reason, without the table, or with another table than the released one.
     """
+    if project.look is not None and project.look.audit_key == key:
+        return
     if not reason.strip():
         raise ReadingError("say why you look at the real table; the reason is logged")
     run = holding.runs[0]
@@ -126,10 +130,16 @@ class _Looking:
         attached, self._attached = self._attached, None
         if attached is None or self._box() is None:
             return
+
+        def told(stage: str, done: int, total: int, detail: object) -> None:
+            if self._box() is None:  # closed, or the table was forgotten: the rows go at once
+                raise Cancelled("Closed on the way; nothing was kept.")
+            progress(stage, done, total, detail)
+
         try:
             handle = look(attached.vault, attached.ledger, self._actor, self._reason)
             real = real_world(handle, self._audit.release.schema)
-            found = audit_private(self._audit, real, progress=progress)
+            found = audit_private(self._audit, real, progress=told)
             box = self._box()
             if box is not None:
                 box.found = found

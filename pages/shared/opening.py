@@ -25,6 +25,10 @@ from pages.shared.project import Project
 from pages.shared.sources import offer
 
 CANCELLED = "Cancelled before anything was charged."
+GONE = (
+    "The table that was opened is not here any more: another tab went on with it, or the server "
+    "was started anew. The ledger says whether anything was spent."
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def watch(project: Project, pay: Pay) -> None:
         st.stop()
     project.opening = None
     if job is None:
-        project.problem = "The server was started anew while the table was read. Nothing was spent."
+        project.problem = GONE
         return
     attached = job.result
     desk().forget(waiting.identity)

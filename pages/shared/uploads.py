@@ -256,7 +256,8 @@ def _drop_files(sessions: Collection[str]) -> None:
         for session in sessions:
             get_instance().uploaded_file_mgr.remove_session_files(session)
     for file in [found for found in gc.get_objects() if type(found) is UploadedFile]:
-        if any(f"/{session}/" in file._file_urls.upload_url for session in sessions):
+        urls = getattr(file, "_file_urls", None)  # none: another thread is just making it
+        if urls is not None and any(f"/{session}/" in urls.upload_url for session in sessions):
             file.truncate(0)  # not closed: the page may draw its uploader once more
 
 

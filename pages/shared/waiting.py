@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import streamlit as st
 
 from core.deriving import Derived
 from pages.shared import actions, widgets
 from pages.shared.held import Held
-from pages.shared.jobs import desk
+from pages.shared.jobs import Job, desk
 from pages.shared.project import Project
 
 
@@ -20,8 +22,20 @@ def derived(project: Project, holding: Held) -> Derived:
     if job.active:
         widgets.job_panel(holding.key, cancel="Nothing is spent either way.")
         st.stop()
-    widgets.job_ended(job)
     made = actions.derived(project, holding)
     if made is None:
-        st.stop()
+        ended(job)
     return made
+
+
+def ended(job: Job) -> NoReturn:
+    """How free work ended without a result, and a button that begins it anew."""
+    widgets.job_ended(job)
+    st.button(
+        "Begin again",
+        key="begin_again",
+        icon=":material/refresh:",
+        on_click=desk().forget,
+        args=(job.identity,),
+    )
+    st.stop()

@@ -7,6 +7,7 @@ import threading
 
 from streamlit.runtime import Runtime, exists, get_instance
 
+from pages.shared.logs import keep_words_out
 from pages.shared.uploads import keep_in_memory
 
 #: Slow to load, and part of every journey.
@@ -30,6 +31,7 @@ _begun = threading.Event()
 def begin() -> None:
     """Prepare the process for its visitors; loading happens once, and only in a real server."""
     keep_in_memory()
+    keep_words_out()
     if not exists() or not isinstance(get_instance(), Runtime):
         return
     with _lock:

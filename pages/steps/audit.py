@@ -40,10 +40,9 @@ if audit is None:
     if job.active:
         widgets.job_panel(key, cancel="Nothing is lost: an audit is free and can be made again.")
         st.stop()
-    widgets.job_ended(job)
     audit = work.released(project, key)
     if audit is None:
-        st.stop()
+        waiting.ended(job)
 
 
 def change() -> None:

@@ -10,9 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.release_log import Act, ReleaseLog
-from pages.shared import house
+from pages.shared import audit_work, house, jobs
+from pages.shared.held import held as holding
 from pages.shared.project import KEY
-from tests.app.conftest import go
+from tests.app.conftest import Held, go
 from tests.app.test_journey import made, rows, words
 
 
@@ -65,6 +66,52 @@ def test_a_reason_is_needed_and_logged_before_anything_is_looked_at(page):
     beside = page.session_state[KEY].look.found
     assert beside.scorecard.private
     assert len(rows()) == 1  # a look charges nothing
+
+
+def test_forgetting_the_table_stops_a_look_on_its_way(page, monkeypatch):
+    project = page.session_state[KEY]
+    held = Held()
+    jobs.use_executor(held)
+    after = []
+
+    def half_way(audit, real, *, progress):
+        project.drop_rows()
+        progress("the next step", 1, 2, None)
+        after.append("it went on")
+
+    monkeypatch.setattr(audit_work, "audit_private", half_way)
+    look(page)
+    job = jobs.desk().find(project.look.identity)
+    held.release()
+    assert job.state is jobs.JobState.CANCELLED
+    assert not after
+
+
+def test_a_double_click_looks_once(page):
+    look(page)
+    project = page.session_state[KEY]
+    opened = project.look
+    key, audit = project.audit
+    audit_work.open_look(project, holding(project), audit, key, "check before signing")
+    assert project.look is opened
+    assert len(looks()) == 1
+
+
+def test_a_cancelled_audit_can_be_made_again(app):
+    made(app)
+    held = Held()
+    jobs.use_executor(held)
+    go(app, "audit")
+    app.button(key="cancel_job").click().run()
+    held.release()
+    app.run()
+    assert "Cancelled" in words(app)
+    app.button(key="begin_again").click().run()
+    held.release()
+    app.run()
+    assert not app.exception
+    assert "may be published" in words(app)
+    assert len(rows()) == 1
 
 
 def test_nothing_private_is_in_the_report_the_store_or_the_bundle(page):

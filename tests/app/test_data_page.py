@@ -1,4 +1,4 @@
-"""Own tables: reading, declaring, whose data it is, replacing and removing files, two sessions."""
+"""Own tables: reading, declaring, whose data it is, replacing and removing files."""
 
 from __future__ import annotations
 
@@ -196,43 +196,6 @@ def test_replacing_the_file_asks_whose_it_is_and_keeps_the_first_release(app: Ap
     go(app, "synthetic")
 
 
-def test_two_sessions_never_see_each_other(app: AppTest) -> None:
-    upload(opened(app), "staff_of_the_clinic.csv", STAFF.replace("grade", "diagnosis"))
-    other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    other.run()
-    for page in ("start", "data", "roles", "budget", "tree", "synthetic", "release", "ledger"):
-        go(other, page)
-        shown = words(other)
-        assert "staff_of_the_clinic" not in shown
-        assert "diagnosis" not in shown
-        assert not [button for button in other.button if (button.key or "").startswith("open_")]
-    assert other.session_state[KEY] is not app.session_state[KEY]
-    assert other.session_state[KEY].table is None
-
-
-def test_a_project_saved_under_a_name_is_opened_without_rows(app: AppTest) -> None:
-    upload(opened(app), "staff.csv", STAFF)
-    declare(app, "staff 2026")
-    release(app, sex="S", grade="O")
-    go(app, "start")
-    app.text_input(key="project_name").set_value("Staff survey")
-    app.form_submit_button[0].click().run()
-    assert "without rows" in words(app)
-    other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    other.run()
-    (button,) = [item for item in other.button if (item.key or "").startswith("open_")]
-    assert button.label == "Staff survey"
-    button.click().run()
-    project = other.session_state[KEY]
-    assert project.table is None
-    go(other, "tree")
-    assert "The tree as it grew" in [item.value for item in other.header]
-    document = house.store().open_project(project.identity).document
-    assert "f,A" not in str(document)
-    go(other, "data")
-    assert "no longer attached" in words(other)
-
-
 def test_forgetting_the_table_keeps_the_release(app: AppTest) -> None:
     upload(opened(app), "staff.csv", STAFF)
     declare(app, "staff 2026")
@@ -304,18 +267,6 @@ def test_many_columns_are_edited_in_one_grid(app: AppTest) -> None:
     assert not app.exception
 
 
-def test_without_a_login_the_shared_server_has_demo_data_only(app, monkeypatch) -> None:
-    monkeypatch.setenv("JUSTITIA_MODE", "shared")
-    app.user = {"is_logged_in": False}
-    opened(app)
-    assert not app.file_uploader
-    assert "demo data only" in words(app)
-    go(app, "start")
-    app.button(key="demo_lending").click().run()
-    assert not app.exception
-    assert app.session_state[KEY].demo.name == "lending"
-
-
 def test_the_preview_is_shown_only_in_the_private_workspace(app: AppTest) -> None:
     upload(opened(app), "staff.csv", STAFF.replace("f,A", "zebra,A"))
     assert "zebra" not in words(app) + "".join(f.value.to_csv() for f in app.dataframe)
@@ -323,38 +274,6 @@ def test_the_preview_is_shown_only_in_the_private_workspace(app: AppTest) -> Non
     box = app.container(key="private_workspace")
     assert "zebra" in box.dataframe[0].value.to_csv()
     assert "Private workspace" in words(app)
-
-
-def test_owners_on_a_shared_server_see_neither_projects_nor_people_of_others(
-    app: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUSTITIA_MODE", "shared")
-    app.user = {"is_logged_in": True, "sub": "anna"}
-    upload(opened(app), "staff.csv", STAFF)
-    declare(app, "staff of anna")
-    release(app, sex="S", grade="O")
-    go(app, "start")
-    app.text_input(key="project_name").set_value("Anna's survey")
-    app.form_submit_button[0].click().run()
-    other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    other.user = {"is_logged_in": True, "sub": "ben"}
-    other.query_params["project"] = app.query_params["project"]
-    other.run()
-    assert other.session_state[KEY].identity == "", "an address alone opens nobody's project"
-    assert "Anna" not in words(other)
-    assert not [button for button in other.button if (button.key or "").startswith("open_")]
-    upload(go(other, "data"), "staff.csv", STAFF)
-    assert "staff of anna" not in str([box.options for box in other.selectbox])
-    declare_as(other, "staff of anna")
-    # The same name is another population: it has an owner, a cap and a ledger of its own.
-    known = house.ledger().populations()
-    assert sorted((found.name, found.owner) for found in known) == [
-        ("staff of anna", "anna"),
-        ("staff of anna", "ben"),
-    ]
-    assert house.ledger().spent("staff of anna", owner="anna") > 0
-    assert house.ledger().spent("staff of anna", owner="ben") == 0
-    assert not house.ledger().spends("staff of anna", owner="ben")
 
 
 def declare_as(app: AppTest, population: str) -> None:
@@ -404,31 +323,6 @@ def test_a_parquet_download_has_the_types_of_a_parquet_upload(app: AppTest) -> N
     assert pq.read_schema(io.BytesIO(blob)).types == table.schema.types
     csv = actions.table_bytes(holding, made.synthetic, "csv")
     assert csv == made.files["synthetic.csv"]
-
-
-@pytest.mark.parametrize("damage", ["gone", "another version"])
-def test_a_project_that_cannot_be_opened_says_so(app: AppTest, damage: str) -> None:
-    upload(opened(app), "staff.csv", STAFF)
-    go(app, "start")
-    app.text_input(key="project_name").set_value("Survey")
-    app.form_submit_button[0].click().run()
-    identity = app.session_state[KEY].identity
-    if damage == "gone":
-        house.store().delete_project(identity)
-    else:
-        kept = house.store().open_project(identity)
-        house.store().save_project("Survey", {**kept.document, "version": 99}, project_id=identity)
-    later = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    later.query_params["project"] = identity
-    later.run()
-    assert not later.exception
-    assert ("no project" if damage == "gone" else "another version") in words(later)
-    assert later.session_state[KEY].identity == ""
-    if damage != "gone":
-        later.run()
-        later.button(key=f"open_{identity}").click().run()
-        assert not later.exception
-        assert "another version" in words(later)
 
 
 HOSTILE = "![x](http://example.org/a.png)"

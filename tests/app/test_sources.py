@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.shared import house, opening
+from pages.shared import house, jobs, opening
 from pages.shared import sources as pages_sources
+from pages.shared.network import plain
 from pages.shared.project import KEY
 from pages.shared.whose import PERSON
 from tests.app.conftest import ROOT, Held, go
@@ -207,6 +208,20 @@ def test_a_reading_that_nobody_waited_for_charges_nothing_and_is_made_anew(
     assert spent() == 0, "only the session that asked goes on"
     again.button(key="release_tree").click().run()
     assert len(held.waiting) == 1, "what was read meanwhile may be out of date"
+
+
+def test_a_table_that_another_tab_went_on_with_is_said(
+    app: AppTest, folder: Path, held: Held
+) -> None:
+    prepared(app, "parts")
+    app.button(key="release_tree").click().run()
+    identity = app.session_state[KEY].opening.identity
+    held.release()
+    jobs.desk().forget(identity)  # as the tab does that goes on
+    app.run()
+    assert not app.exception
+    assert plain(opening.GONE) in [error.value for error in app.error]
+    assert spent() == 0
 
 
 def test_a_person_column_is_refused_when_it_is_declared(app: AppTest, folder: Path) -> None:

@@ -151,6 +151,14 @@ def test_the_idle_time_is_what_was_set(typed: str, seconds: float | None, monkey
     assert uploads.idle_seconds() == seconds
 
 
+def test_a_file_that_another_session_is_just_being_handed_does_not_stop_the_others() -> None:
+    half_made = UploadedFile.__new__(UploadedFile)
+    mine = uploaded_file("s1")
+    uploads._drop_files({"s1"})
+    assert mine.getvalue() == b""
+    assert half_made.getvalue() == b""
+
+
 def test_forget_this_table_gives_the_rows_back(app: AppTest) -> None:
     upload(opened(app), "staff.csv", STAFF)
     project = app.session_state[KEY]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from core.audit.worlds import World
+from core.roles import Constraint
 from core.schema import Column, Kind, Schema
+
+RULE = Constraint(frozenset({"s"}), frozenset({"o"}), frozenset({"a"}))
+BARE = Constraint(frozenset({"s"}), frozenset({"o"}))
 
 
 def labelled(name, size, **more):
@@ -30,3 +34,37 @@ def random_world(generator, rows, sizes, **more):
     """Independent columns c0, c1, …"""
     codes = {f"c{i}": generator.integers(0, size, rows) for i, size in enumerate(sizes)}
     return world_of(codes, list(sizes), **more)
+
+
+def shuffled(world, seed=0):
+    """Every column shuffled on its own: the same one-way tables, nothing else left."""
+    generator = np.random.default_rng(seed)
+    codes = {name: generator.permutation(column) for name, column in world.codes.items()}
+    return World("shuffled rows", world.schema, codes, world.rows, world.private)
+
+
+def chained_world(rows=2_000, columns=4, seed=0, **more):
+    """Each column nearly repeats the one before."""
+    generator = np.random.default_rng(seed)
+    codes = {"c0": generator.integers(0, 5, rows)}
+    for place in range(1, columns):
+        fresh = generator.random(rows) < 0.05
+        before = codes[f"c{place - 1}"]
+        codes[f"c{place}"] = np.where(fresh, generator.integers(0, 5, rows), before)
+    return world_of(codes, [5] * columns, **more)
+
+
+def numeric_columns():
+    return (
+        Column("x", Kind.INTEGER, lower=0, upper=9, bins=5, missing_label="(gone)"),
+        Column("y", Kind.REAL, lower=-1.0, upper=1.0, edges=(-1.0, 0.0, 0.5, 1.0)),
+    )
+
+
+def numeric_world(seed, rows=500):
+    generator = np.random.default_rng(seed)
+    x = generator.integers(0, 5, rows)
+    y = np.minimum(x // 2 + (generator.random(rows) < 0.3), 2)
+    missing = generator.random(rows) < 0.1
+    codes = {"x": np.where(missing, 5, x), "y": np.where(generator.random(rows) < 0.1, 3, y)}
+    return world_of(codes, numeric_columns())

@@ -150,7 +150,7 @@ def test_csv_in_batches_is_csv_in_memory(data):
     ]
     mark = data.draw(st.sampled_from(["", "\ufeff"]))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streaming_csv, "_CELLS", data.draw(st.sampled_from([1, 2, 3, 100])))
+        patch.setattr(streaming_csv, "CHUNK_CELLS", data.draw(st.sampled_from([1, 2, 3, 100])))
         path = Path(folder) / "people.csv"
         path.write_bytes((mark + "\r\n".join(quoted) + "\r\n").encode())
         decimal = data.draw(st.sampled_from([".", ","]))
@@ -388,7 +388,8 @@ def test_a_stream_can_be_cancelled_between_batches(counted, monkeypatch):
     stream.watch(progress)
     with pytest.raises(Cancelled):
         stream.counts([("city",)])
-    assert heard == [("rows", 25, 100, None), ("rows", 50, 100, None)]
+    # In tenths: a quarter, exactly, would tell that the table has four batches.
+    assert heard == [("rows", 20, 100, None), ("rows", 50, 100, None)]
     stream.watch(None)
     assert stream.counts([("city",)])[0].sum() == 400
 
@@ -415,7 +416,7 @@ def test_counting_in_memory_can_be_cancelled_between_chunks(counted, monkeypatch
 
 
 def test_a_survey_tells_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming_csv, "_CELLS", 3000)
+    monkeypatch.setattr(streaming_csv, "CHUNK_CELLS", 3000)
     lines = [f"Oslo,{n % 90},1.5" for n in range(20_000)]
     (tmp_path / "a.csv").write_text("city,age,pay\n" + "\n".join(lines))
     heard = []
@@ -424,6 +425,7 @@ def test_a_survey_tells_how_far_it_is(tmp_path, monkeypatch):
     assert heard == sorted(heard)
     assert heard[-1] == 100
     assert len(set(heard)) > 5
+    assert {told % 10 for told in heard} == {0}
 
 
 def test_only_large_or_many_files_are_read_in_batches(tmp_path):
