@@ -104,6 +104,10 @@ def test_a_path_that_jumps_is_drawn_dashed_across_the_wall():
     assert len(legends) == 1
     lowest = min(spot.y for spot in layout.spots)
     assert picture.layout.yaxis.range[0] < legends[0].y < lowest - 0.5, "below every column"
+    small = network.draw(
+        sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge, narrow=True
+    )
+    assert not any(note.text == network.JUMPS for note in small.layout.annotations)
     kept = lessons.worlds("hiring", "1").released
     edges = lessons.outline(about, kept.edges)
     layout = lay_out(sorted(about.judge.columns), roles_in(about), edges, constraint=about.judge)

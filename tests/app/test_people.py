@@ -9,7 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import PlanError
+from core.private.accounts import Population
 from core.release_log import Act, ReleaseLog
+from core.releases import Relation, Unit
 from core.retention import Policy, enforce
 from pages.shared import house, people
 from pages.shared.people import GUEST, LOCAL, check_cap, person_of
@@ -151,6 +153,21 @@ def test_who_asked_and_who_signed_is_logged(app: AppTest) -> None:
     (spend,) = rows()
     assert (entry.act, entry.request_id) == (Act.ASKED, spend.request_id)
     assert entry.actor.endswith("(workbench)")
+
+
+def test_accounts_and_log_of_others_are_for_keepers_of_caps_alone(app: AppTest, shared) -> None:
+    log_in(shared)
+    app.run()
+    terms = Population("emils staff", Relation.ADD_REMOVE, Unit(), Fraction(1), owner="emil")
+    house.ledger().create_population(terms)
+    ReleaseLog(house.ledger()).add("emil", Act.SIGNED, owner="emil", population="emils staff")
+    go(app, "ledger")
+    assert not app.exception
+    assert not app.dataframe
+    log_in(shared, sub="carla", email="carla@example.org")
+    app.run()
+    assert len(app.dataframe) == 2
+    assert all("emils staff" in list(shown.value["population"]) for shown in app.dataframe)
 
 
 def test_a_result_that_retention_deleted_is_missed_without_a_fault(app: AppTest) -> None:

@@ -94,6 +94,30 @@ def test_a_table_goes_when_nobody_works_with_it(house_of_sessions, monkeypatch) 
     assert it.keeper.sweep() == 0
 
 
+def test_copies_are_searched_for_once_and_again_after_a_click(
+    house_of_sessions, monkeypatch
+) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", "30")
+    searched: list[set[str]] = []
+    monkeypatch.setattr(uploads, "_drop_files", lambda sessions: searched.append(set(sessions)))
+    it, project = house_of_sessions, project_with(None)
+    for minutes, named in ((31, {"s1"}), (93, {"s1"})):
+        it.keeper.touch(project)
+        it.clock.now = minutes * 60
+        it.keeper.sweep()
+        it.keeper.sweep()
+        assert searched == [named, set()]
+        searched.clear()
+
+
+def test_an_emptied_file_is_not_held(monkeypatch) -> None:
+    file = uploaded_file("s1")
+    monkeypatch.setattr(uploads.st, "session_state", {"upload": file})
+    assert uploads.held("upload") is file
+    file.truncate(0)
+    assert uploads.held("upload") is None
+
+
 def test_a_table_goes_when_its_browser_is_gone(house_of_sessions) -> None:
     it, project = house_of_sessions, project_with(Table())
     it.files["s1"] = {"f": SimpleNamespace(data=b"rows")}

@@ -223,3 +223,17 @@ def test_privacy_follows_the_world():
     for one, private in ((made, False), (real, True)):
         (found,) = proxy_suggestions(one, RULE, ROLES)
         assert (found.share.private, found.ranking.private) == (private, private)
+
+
+def test_order_and_words_are_of_what_is_told_beyond_chance():
+    generator = np.random.default_rng(11)
+    rows = 400
+    s = generator.integers(0, 2, rows)
+    weak = np.where(generator.random(rows) < 0.6, s, generator.integers(0, 2, rows))
+    noise = generator.integers(0, 150, rows)  # so many cells tell much of so few rows by chance
+    first, second = proxy_suggestions(
+        world(generator, rows, s=s, weak=weak, noise=noise), RULE, ROLES
+    )
+    assert (first.column, second.column) == ("weak", "noise")
+    assert second.share.value > first.share.value
+    assert f"tells {100 * first.excess:.0f} %" in first.why

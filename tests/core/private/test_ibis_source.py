@@ -98,6 +98,16 @@ def test_duckdb_gives_the_numbers_of_memory(database, data):
     assert_same_answers(source, in_memory(table, schema))
 
 
+@pytest.mark.parametrize("rule", ["clip", "other"])
+def test_numbers_at_an_edge_land_in_the_cells_of_memory(database, rule):
+    column = Column("x", "real", lower=0.0, upper=1.0, bins=3, out_of_domain=rule)
+    edges = np.array(column.axis)
+    beside = [np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)]
+    table = pa.table({"x": np.concatenate([*beside, [-5.0, 5.0]])})
+    schema = Schema((column,))
+    assert_same_answers(IbisSource(put(database, table), schema), in_memory(table, schema))
+
+
 # -- what the expressions rest on -------------------------------------------------------------
 
 

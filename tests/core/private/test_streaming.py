@@ -305,6 +305,17 @@ def test_a_file_that_changes_is_noticed(tmp_path):
         stream.counts([("pay",)])
 
 
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
+    path, other = tmp_path / "a.parquet", tmp_path / "other.parquet"
+    pq.write_table(people(60), path)
+    passing = StreamedBatches(open_table(path), PEOPLE, 60).read({"city"}, ())
+    next(passing)
+    pq.write_table(people(60, seed=1), other)
+    other.replace(path)
+    with pytest.raises(SourceError, match=r"a\.parquet: the file was changed"):
+        list(passing)
+
+
 def test_other_rows_than_at_the_survey_are_refused(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(people(60), path)
