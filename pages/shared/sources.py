@@ -30,9 +30,11 @@ DOORS = {
 }
 COUNTED = {
     FOLDER: "The rows stay where they are: they are counted there, batch by batch, when something "
-    "is released. Nothing is copied, and no value is looked at before.",
+    "is released. Before that they are read once, to recognise the table and to find damage. "
+    "Nothing is copied or shown.",
     CONNECTION: "The rows stay in the database, which counts them when something is released. "
-    "Nothing is copied, and no value is looked at before.",
+    "Before that it is asked for the columns and the number of rows only. Nothing is copied or "
+    "shown.",
 }
 #: Why nothing that shows rows is offered for such a table.
 NO_ROWS = (
