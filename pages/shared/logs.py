@@ -1,38 +1,39 @@
 """What the server's log says of a stumble: kind and place, never an error's own words.
 
-Streamlit logs what no page caught with the whole message, and a message may hold a cell's value.
+Whoever catches an error writes it to the log with its whole message: Streamlit what no page
+caught, or a preview that did not fit its columns at first.  That message may hold a cell's value.
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
-#: Streamlit's loggers that tell of errors in pages, and in downloads that pages make.
-LOGGERS = ("streamlit.error_util", "streamlit.runtime.backend_operation_handler")
 
+class Wordless:
+    """Makes log records as ``make`` does, and leaves of an exception its kind and its lines."""
 
-class Wordless(logging.Filter):
-    """Leaves of an exception its kind and the lines of code it came through."""
+    def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
+        self._make = make
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record; never drop it."""
-        if record.exc_info:
+    def __call__(self, *args: Any, **settings: Any) -> logging.LogRecord:
+        record = self._make(*args, **settings)
+        if record.exc_info and record.exc_info[0] is not None:
             kind, _, trace = record.exc_info
-            name = "error" if kind is None else kind.__name__
             place = "".join(traceback.format_tb(trace))
-            record.msg, record.args = f"{record.getMessage()}: {name}\n{place}", ()
-            record.exc_info = record.exc_text = None
-        return True
-
-
-_filter = Wordless()
+            told = f"Traceback (most recent call last):\n{place}{kind.__name__}"
+            record.msg, record.args = f"{record.getMessage()}\n{told}", ()
+            record.exc_info = None
+        return record
 
 
 def keep_words_out() -> None:
-    """Put the filter before Streamlit's loggers; once, however often it is asked."""
+    """See to it that every logger of this process is wordless; once, however often asked."""
     st.set_option("logger.enableRich", False)  # it would print errors past the loggers
-    for name in LOGGERS:
-        logging.getLogger(name).addFilter(_filter)
+    make = logging.getLogRecordFactory()
+    if not isinstance(make, Wordless):
+        logging.setLogRecordFactory(Wordless(make))

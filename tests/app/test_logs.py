@@ -1,30 +1,40 @@
-"""The server's log of what no page caught: kind and place, and no word that could hold a value."""
+"""The server's log of errors: kind and place, and no word that could hold a value."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
+from streamlit.dataframe_util import convert_pandas_df_to_arrow_bytes
 from streamlit.error_util import handle_uncaught_app_exception
+from streamlit.logger import get_logger
 
 from pages.shared import logs
+
+CELL = "4711.25"
+#: Streamlit's loggers of uncaught errors and of tables that do not fit their columns, and ours.
+NAMES = ("streamlit.error_util", "streamlit.dataframe_util", "justitia.test")
 
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """What Streamlit's logger of uncaught errors would write."""
+    """What these loggers would write."""
     lines: list[str] = []
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(self.format(record))
 
+    handler, before = Kept(), logging.getLogRecordFactory()
     logs.keep_words_out()
-    logger, handler = logging.getLogger(logs.LOGGERS[0]), Kept()
-    logger.addHandler(handler)
+    for name in NAMES:
+        get_logger(name).addHandler(handler)
     yield lines
-    logger.removeHandler(handler)
+    for name in NAMES:
+        get_logger(name).removeHandler(handler)
+    logging.setLogRecordFactory(before)
 
 
 def stumble(cell: str) -> None:
@@ -34,21 +44,41 @@ def stumble(cell: str) -> None:
         raise ValueError(f"could not convert {cell}") from error
 
 
-def test_an_error_is_told_without_its_words(written: list[str]) -> None:
-    cell = "4711.25"
+def test_an_error_that_no_page_caught_is_told_without_its_words(written: list[str]) -> None:
     try:
-        stumble(cell)
+        stumble(CELL)
     except ValueError as error:
         handle_uncaught_app_exception(error)
     (line,) = written
-    assert "Uncaught app execution: ValueError" in line
+    assert line.startswith("Uncaught app execution\nTraceback (most recent call last):")
     assert "in stumble" in line
-    assert cell not in line
+    assert line.endswith("ValueError")
+    assert CELL not in line
+
+
+def test_a_table_of_mixed_cells_is_shown_and_none_of_them_logged(written: list[str]) -> None:
+    convert_pandas_df_to_arrow_bytes(pd.DataFrame({"pay": [1, CELL, b"x"]}, dtype=object))
+    (line,) = written
+    assert "Serialization of dataframe" in line
+    assert CELL not in line
 
 
 def test_lines_without_an_error_are_left_alone(written: list[str]) -> None:
     logs.keep_words_out()  # as at every run
-    logger = logging.getLogger(logs.LOGGERS[0])
+    logger = logging.getLogger(NAMES[2])
     logger.error("%s of %s", 1, 2)
-    assert written == ["1 of 2"]
-    assert logger.filters.count(logs._filter) == 1
+    logger.error("no error is being handled", exc_info=True)
+    assert written == ["1 of 2", "no error is being handled\nNoneType: None"]
+
+
+def test_however_often_it_is_asked_a_record_is_made_once(written: list[str]) -> None:
+    make = logging.getLogRecordFactory()
+    logs.keep_words_out()
+    assert logging.getLogRecordFactory() is make
+    try:
+        stumble(CELL)
+    except ValueError:
+        logging.getLogger(NAMES[2]).exception("of %s", "ours")
+    (line,) = written
+    assert line.startswith("of ours\nTraceback")
+    assert CELL not in line
