@@ -21,6 +21,7 @@ class Wordless:
         self._make = make
 
     def __call__(self, *args: Any, **settings: Any) -> logging.LogRecord:
+        """Make a record as :class:`logging.LogRecord` is made."""
         record = self._make(*args, **settings)
         if record.exc_info and record.exc_info[0] is not None:
             kind, _, trace = record.exc_info

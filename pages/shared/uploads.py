@@ -14,19 +14,22 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.errors import ReadingError
 from pages.shared.people import shared
 
 if TYPE_CHECKING:
+    from streamlit.runtime.app_session import AppSession
+    from streamlit.runtime.state.session_state import SessionState
+
     from pages.shared.project import Project
 
 #: Environment variable: minutes without a click after which a table goes; 0 is never.
@@ -117,9 +120,9 @@ class Visit:
     """One browser session as the keeper sees it; holds nothing alive."""
 
     project: weakref.ref[Project]
+    session: weakref.ref[AppSession] | None
     seen: float
     gone_since: float | None = None
-    emptied: bool = False
 
 
 class Keeper:
@@ -143,8 +146,11 @@ class Keeper:
         session = _session()
         if session is None:
             return
+        its = get_instance().get_app_session(session) if exists() else None
         with self._lock:
-            self._visits[session] = Visit(weakref.ref(project), self._clock())
+            self._visits[session] = Visit(
+                weakref.ref(project), None if its is None else weakref.ref(its), self._clock()
+            )
             self._worked = True
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -154,16 +160,16 @@ class Keeper:
 
     def forget(self) -> None:
         """Drop the files of the session that runs: its person forgets the table."""
-        session = _session()
-        if session is not None:
-            _drop_files({session})
+        context = get_script_run_ctx(suppress_warning=True)
+        if context is not None:
+            _drop_files(context.session_id, context.session_state)
 
     def sweep(self) -> int:
         """Drop what nobody works with; returns how many tables went."""
         now, idle, gone_for = self._clock(), idle_seconds(), _reconnection_seconds()
         with self._lock:
             visits = list(self._visits.items())
-        dropped, leaving = 0, set()
+        dropped = 0
         for session, visit in visits:
             if _is_connected(session):
                 visit.gone_since = None
@@ -172,10 +178,8 @@ class Keeper:
             gone = visit.gone_since is not None and now - visit.gone_since >= gone_for
             if gone or (idle is not None and now - visit.seen >= idle):
                 dropped += self._drop(session, visit, gone)
-                if not visit.emptied:  # once: nobody worked here since, and the search is long
-                    leaving.add(session)
-                    visit.emptied = True
-        _drop_files(leaving)
+                its = None if visit.session is None else visit.session()
+                _drop_files(session, None if its is None else its.session_state)
         _drop_hoards()
         with self._lock:
             # What was worked on may be garbage by the sweep after the next one only.
@@ -244,21 +248,25 @@ def _reconnection_seconds() -> float:
     return float(st.get_option("server.disconnectedSessionTTL"))
 
 
-def _drop_files(sessions: Collection[str]) -> None:
-    """Let go of what sessions uploaded, and of every copy that Streamlit still holds.
+def _drop_files(session: str, state: SessionState | SafeSessionState | None) -> None:
+    """Let go of what a session uploaded, and of the copies that its state still holds.
 
-    A session's state keeps the file, with all its bytes, until the session runs again, which may
-    be never; so each copy is emptied where it stands.
+    Streamlit keeps the file, with all its bytes, until the session runs again, which may be never;
+    so each copy is emptied where it stands.  They are looked for in the state alone: a search
+    through all objects of the process holds what other threads are just making, and breaks it.
     """
-    if not sessions:
-        return
     if exists():
-        for session in sessions:
-            get_instance().uploaded_file_mgr.remove_session_files(session)
-    for file in [found for found in gc.get_objects() if type(found) is UploadedFile]:
-        urls = getattr(file, "_file_urls", None)  # none: another thread is just making it
-        if urls is not None and any(f"/{session}/" in urls.upload_url for session in sessions):
-            file.truncate(0)  # not closed: the page may draw its uploader once more
+        get_instance().uploaded_file_mgr.remove_session_files(session)
+    while isinstance(state, SafeSessionState):  # as a page that runs sees it
+        state = state._state
+    if state is None:
+        return
+    kept = [*state._old_state.values(), *state._new_session_state.values()]
+    kept += [*state._new_widget_state.states.values()]  # in a wrapper of Streamlit's
+    for value in [getattr(one, "value", one) for one in kept]:
+        for file in value if isinstance(value, list) else [value]:
+            if isinstance(file, UploadedFile):
+                file.truncate(0)  # not closed: the page may draw its uploader once more
 
 
 def _drop_hoards() -> None:
