@@ -187,7 +187,14 @@ def _opened(source: str | Path | bytes) -> Opened:
 
 
 @contextmanager
-def _open(source: str | Path | bytes) -> Iterator[zipfile.ZipFile]:
+def bundle_archive(source: str | Path | bytes) -> Iterator[zipfile.ZipFile]:
+    """The zip file that a bundle is, bounded before anything in it is unpacked.
+
+    Raises
+    ------
+    BundleError
+        No such file, or no archive that can be opened safely.
+    """
     source = source if isinstance(source, bytes) else Path(source)
     if isinstance(source, Path) and source.is_dir():
         raise BundleError(f"{source.name}: this is a folder; name the bundle.zip in it")
@@ -207,7 +214,7 @@ def _open(source: str | Path | bytes) -> Iterator[zipfile.ZipFile]:
 
 def _read(source: str | Path | bytes) -> tuple[dict[str, bytes], bool, dict[str, str]]:
     """Files by plain name, hashes checked; whether they are simulated; where rows were drawn."""
-    with _open(source) as archive:
+    with bundle_archive(source) as archive:
         names = archive.namelist()
         if len(set(names)) != len(names):
             raise BundleError("this is not a bundle: it has repeated names")

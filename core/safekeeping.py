@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.archives import DAMAGE, open_archive
-from core.errors import BundleError, LedgerError, PlanError
+from core.archives import DAMAGE
+from core.errors import BundleError, LedgerError
 from core.private.zcdp import format_rho
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from core.private.mending import Mended
 
 _ACCOUNT = "ledger.json"
-_LARGEST_BUNDLE = 4_000_000_000
 
 
 def add_options(ledger: argparse.ArgumentParser) -> None:
@@ -131,12 +130,10 @@ def published_head(bundle: Path) -> str:
     ------
     BundleError
         It is no bundle, or holds no such hash (simulated, or made before ledgers had a chain).
-    ReadingError
-        It is no archive that can be opened safely.
     """
-    if not bundle.is_file():
-        raise PlanError(f"{bundle}: no such file")
-    with open_archive(bundle, bundle.name, _LARGEST_BUNDLE) as archive:
+    from core.bundle import bundle_archive
+
+    with bundle_archive(bundle) as archive:
         try:
             head = json.loads(archive.read(_ACCOUNT))["chain_head"]
         except KeyError as error:
