@@ -26,9 +26,8 @@ class Wordless:
         if record.exc_info and record.exc_info[0] is not None:
             kind, _, trace = record.exc_info
             place = "".join(traceback.format_tb(trace))
-            told = f"Traceback (most recent call last):\n{place}{kind.__name__}"
-            record.msg, record.args = f"{record.getMessage()}\n{told}", ()
             record.exc_info = None
+            record.exc_text = f"Traceback (most recent call last):\n{place}{kind.__name__}"
         return record
 
 

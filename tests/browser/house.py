@@ -201,6 +201,7 @@ def own_table(page: Page, table: Path, codebook: Path, columns: int, people: str
         timeout=PATIENCE
     )
     page.keyboard.press("Escape")
+    settle(page)  # what is told at the top comes before the fields below are drawn anew
     page.get_by_role("textbox", name="Name these people").fill(people)
     page.get_by_role("textbox", name="Name these people").press("Enter")
     settle(page)

@@ -45,6 +45,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             folder,
             port=port,
             options=(f"--secrets.files={secrets}", "--server.disconnectedSessionTTL=2"),
+            expected=("MediaFileStorageError",),  # somebody asks for another one's download
             JUSTITIA_MODE="shared",
             JUSTITIA_CAP_KEEPERS="carla@example.org, mallory@example.org",
         ) as running:

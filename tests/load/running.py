@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -60,9 +61,10 @@ def serving(
     checkout: Path = ROOT,
     python: Sequence[str] = (sys.executable,),
     port: int | None = None,
+    expected: Sequence[str] = (),
     **environment: str,
 ) -> Iterator[Running]:
-    """The application on a port of its own, with a ledger of its own.
+    """The application on a port of its own, with a ledger of its own, and no error in its log.
 
     Parameters
     ----------
@@ -74,6 +76,8 @@ def serving(
         Where the application lies, and the command that runs it.
     port
         A free one unless given.
+    expected
+        Kinds of errors that may be in the log.
     environment
         Variables on top of this process's own.
     """
@@ -101,9 +105,17 @@ def serving(
     try:
         wait_until_healthy(f"{address}/_stcore/health", process)
         yield Running(address, _server_of(process), ledger, log)
+        stumbled = [error for error in errors_in(log) if not error.endswith(tuple(expected))]
+        assert not stumbled, f"the server's log holds errors: {stumbled[:3]}"
     finally:
         process.terminate()
         process.wait(20)
+
+
+def errors_in(log: Path) -> list[str]:
+    """The errors that a server's log tells of, each from its places to its kind."""
+    told = log.read_text(encoding="utf-8", errors="replace")
+    return re.findall(r"^Traceback .*\n((?: .*\n)*\S*)", told, re.MULTILINE)
 
 
 def _server_of(process: subprocess.Popen[bytes]) -> psutil.Process:
