@@ -84,9 +84,9 @@ def ledger_is_right(server: Running, people: int) -> bool:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="load", description=__doc__)
     parser.add_argument("--crowds", type=int, nargs="*", default=[1, 5, 10, 20, 40])
-    parser.add_argument("--people", type=int, default=5, help="people in a wave")
-    parser.add_argument("--waves", type=int, default=20)
-    parser.add_argument("--warm-up", type=int, default=20)
+    parser.add_argument("--people", type=int, default=4, help="people in a wave")
+    parser.add_argument("--waves", type=int, default=8)
+    parser.add_argument("--warm-up", type=int, default=12)
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/load.md")
     arguments = parser.parse_args(argv)
     with (
