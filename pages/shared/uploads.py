@@ -261,9 +261,10 @@ def _drop_files(session: str, state: SessionState | SafeSessionState | None) -> 
         state = state._state
     if state is None:
         return
-    kept = [*state._old_state.values(), *state._new_session_state.values()]
-    kept += [*state._new_widget_state.states.values()]  # in a wrapper of Streamlit's
-    for value in [getattr(one, "value", one) for one in kept]:
+    widgets = [*state._new_widget_state.states.values()]
+    values = [getattr(widget, "value", None) for widget in widgets]
+    values += [*state._old_state.values(), *state._new_session_state.values()]
+    for value in values:
         for file in value if isinstance(value, list) else [value]:
             if isinstance(file, UploadedFile):
                 file.truncate(0)  # not closed: the page may draw its uploader once more
