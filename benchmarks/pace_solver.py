@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.pace.blas import one_blas_thread
+from core.blas import one_blas_thread
 from core.pace.maxent import BARRIER, Completion, complete
 from core.pace.measurements import Measurements
 from core.pace.running import RunningCompletion

@@ -64,6 +64,10 @@ class LedgerError(JustitiaError):
     """The ledger or store cannot do what was asked (unknown population, clash, no connection)."""
 
 
+class UnknownProject(LedgerError):
+    """An owner has no project of that id; nothing is told about other owners."""
+
+
 class ReleaseError(JustitiaError):
     """Budget was spent and no result exists; the message says how to go on."""
 

@@ -250,14 +250,17 @@ def append(
 def set_cap(
     ledger: Ledger, actor: str, population: str, cap: Fraction, *, owner: str, reason: str
 ) -> Population:
-    """Change a population's cap, and log who did so and why.
+    """Change a population's cap, and log who did so and why; a cap that stands changes nothing.
 
     Raises
     ------
     LedgerError
         There is no such population, or it spent more than that; nothing was changed or logged.
     """
-    before = ledger.population(population, owner).cap
+    known = ledger.population(population, owner)
+    before = known.cap
+    if cap == before:
+        return known  # a second click on the same button
     changed = ledger.set_cap(population, cap, owner=owner)
     ReleaseLog(ledger).add(
         actor,

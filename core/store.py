@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
-from core.errors import LedgerError
+from core.errors import LedgerError, UnknownProject
 from core.private.accounts import Spend, check_name
 from core.private.ledger import Ledger
 from core.private.ledger_tables import project_rows
@@ -137,6 +137,42 @@ class Store:
                     raise _unknown(project_id)
         return ProjectEntry(project_id, owner, name, now)
 
+    def change_project(
+        self,
+        project_id: str,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        *,
+        name: str,
+        owner: str = "local",
+    ) -> ProjectEntry:
+        """Replace a project by what follows from it; nobody else saves it meanwhile.
+
+        Parameters
+        ----------
+        change
+            Makes the new document of the kept one, see :meth:`save_project`; quick, and without
+            the store.
+
+        Raises
+        ------
+        UnknownProject
+            This owner has no project of that id.
+        LedgerError
+            As :meth:`save_project` does.
+        """
+        check_name(name, "a project's name")
+        mine = (project_rows.c.id == project_id, project_rows.c.owner == owner)
+        with self._ledger.database.writing() as connection:
+            kept = select(project_rows.c.document).where(*mine).with_for_update()
+            document = connection.execute(kept).scalar_one_or_none()
+            if document is None:
+                raise _unknown(project_id)
+            text = _to_json(change(json.loads(document)))
+            now = datetime.now(UTC)
+            columns = {"name": name, "updated_at": now.isoformat(), "document": text}
+            connection.execute(update(project_rows).where(*mine).values(**columns))
+        return ProjectEntry(project_id, owner, name, now)
+
     def open_project(self, project_id: str, *, owner: str = "local") -> Project:
         """A project and its document; LedgerError when this owner has none of that id."""
         query = select(project_rows).where(
@@ -217,8 +253,8 @@ def _entry(row: Any) -> ProjectEntry:
     return ProjectEntry(row.id, row.owner, row.name, datetime.fromisoformat(row.updated_at))
 
 
-def _unknown(project_id: str) -> LedgerError:
-    return LedgerError(f"there is no project {project_id!r} here; it may have been deleted")
+def _unknown(project_id: str) -> UnknownProject:
+    return UnknownProject(f"there is no project {project_id!r} here; it may have been deleted")
 
 
 def _to_json(document: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, SupportsIndex
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from core.audit.settings import LEARNERS
 from core.audit.worlds import World
+from core.blas import one_blas_thread
 from core.errors import EstimationError
 from core.kinds import Kind
 from core.schema import Column
@@ -223,11 +225,14 @@ def deal(truth: IntArray, folds: int, generator: np.random.Generator) -> IntArra
     return fold
 
 
-def one_thread() -> Any:
+@contextmanager
+def one_thread() -> Iterator[None]:
     """A context in which numerical libraries use one thread: a page shares its machine."""
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(limits=1)
+    # OpenMP counts threads for each caller by itself; BLAS for the whole process.
+    with one_blas_thread(), threadpool_limits(limits=1, user_api="openmp"):
+        yield
 
 
 # -- details ---------------------------------------------------------------------------------

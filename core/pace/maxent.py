@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from core.blas import one_blas_thread
 from core.errors import EstimationError
 from core.pace import newton
-from core.pace.blas import one_blas_thread
 from core.pace.components import connected_components
 from core.pace.conditioning import conditioned
 from core.pace.dual import Problem

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.pace.blas import one_blas_thread
+from core.blas import one_blas_thread
 from core.pace.conditioning import conditioned
 from core.pace.local_update import (
     Block,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from core.blas import one_blas_thread
 from core.errors import BudgetError, Cancelled, PlanError
 from core.pace import auto, baselines
-from core.pace.blas import one_blas_thread
 from core.pace.frames import (
     COUNT_SHARE,
     MEAN_SHARE,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from core.blas import one_blas_thread
 from core.errors import EstimationError
-from core.pace.blas import one_blas_thread
 from core.pace.dual import Problem
 from core.pace.maxent import Completion
 

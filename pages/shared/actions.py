@@ -64,8 +64,9 @@ def start_demo(name: str) -> Project:
 
 def rows_of(project: Project) -> Any:
     """The attached table; a demo table is made again whenever it is needed."""
-    if project.table is not None:
-        return project.table
+    table = project.table  # once: the sweep may let it go at any time
+    if table is not None:
+        return table
     if project.demo is not None:
         origin = project.demo
         return read_table(demo_bytes(origin.name, origin.rows, origin.seed), name="demo.csv")

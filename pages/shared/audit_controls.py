@@ -30,7 +30,7 @@ def workspace(project: Project, holding: Held, audit: ReleasedAudit, key: str) -
             icon=":material/visibility_lock:",
         )
         if project.look is not None and project.look.audit_key != key:
-            work.close_look(project)  # it was set beside other rows
+            project.close_look()  # it was set beside other rows
         opened = project.look
         if opened is None:
             _door(project, holding, audit, key)
@@ -41,7 +41,7 @@ def workspace(project: Project, holding: Held, audit: ReleasedAudit, key: str) -
                 widgets.job_panel(job.identity, cancel="Nothing is kept and nothing is spent.")
                 return
             widgets.job_ended(job)
-            st.button("Close", key="audit_close_failed", on_click=work.close_look, args=(project,))
+            st.button("Close", key="audit_close_failed", on_click=project.close_look)
             return
         _show(project, audit, opened.found)
 
@@ -88,8 +88,7 @@ def _show(project: Project, audit: ReleasedAudit, beside: PrivateAudit) -> None:
             "Close and forget",
             key="audit_close",
             icon=":material/visibility_off:",
-            on_click=work.close_look,
-            args=(project,),
+            on_click=project.close_look,
         )
     for note in beside.notes:
         st.caption(plain(note))

@@ -89,6 +89,18 @@ def open_look(project: Project, holding: Held, audit: ReleasedAudit, key: str, r
         return
     if not reason.strip():
         raise ReadingError("say why you look at the real table; the reason is logged")
+    opened = project.look = Look(key)  # at once: opening the table takes a while
+    try:
+        attached = _released_table(project, holding)
+    except JustitiaError:
+        project.close_look()
+        raise
+    work = _Looking(attached, audit, house.actor(), reason, weakref.ref(opened))
+    desk().submit(opened.identity, "Comparing with the real table", work)
+
+
+def _released_table(project: Project, holding: Held) -> Attached:
+    """The attached table, if it is the one that was released."""
     run = holding.runs[0]
     attached = attach(run.read_plan(), rows_of(project), house.ledger(), house.owner())
     if attached.table_id != run.table_id:
@@ -96,20 +108,7 @@ def open_look(project: Project, holding: Held, audit: ReleasedAudit, key: str, r
         raise ReadingError(
             "the attached table is not the one that was released; attach that one on Data"
         )
-    opened = Look(key)
-    project.look = opened
-    work = _Looking(attached, audit, house.actor(), reason, weakref.ref(opened))
-    desk().submit(opened.identity, "Comparing with the real table", work)
-
-
-def close_look(project: Project) -> None:
-    """Forget everything that was computed from real rows."""
-    opened, project.look = project.look, None
-    if opened is not None:
-        job = desk().find(opened.identity)
-        if job is not None:
-            job.cancel()
-        desk().forget(opened.identity)
+    return attached
 
 
 class _Looking:

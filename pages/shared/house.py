@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from core.errors import LedgerError
+from core.errors import UnknownProject
 from core.measuring import stored_release as core_release
 from core.outcome import Release
 from core.plan import PopulationPlan
 from core.private.ledger import Ledger, Population, Spend, SpendState
-from core.store import Project as Stored
 from core.store import Store
 from pages.shared.people import GUEST, LOCAL, actor, check_cap, demo_only, owner, shared
 
@@ -34,9 +34,15 @@ def ledger() -> Ledger:
     """The ledger that ``JUSTITIA_LEDGER`` names, or the one in the user's own folder."""
     url = os.environ.get("JUSTITIA_LEDGER") or None
     with _lock:
-        if url not in _ledgers:
-            _ledgers[url] = Ledger(url)
-        return _ledgers[url]
+        known = _ledgers.get(url)
+    if known is not None:
+        return known
+    opened = Ledger(url)  # not under the lock: where the database is away, everybody waits at once
+    with _lock:
+        known = _ledgers.setdefault(url, opened)
+    if known is not opened:
+        opened.close()
+    return known
 
 
 def close(url: str | None) -> None:
@@ -85,32 +91,25 @@ def save_project(project: Project) -> None:
         return
     from pages.shared.saved import runs_of, to_plain
 
-    kept = _kept(project)
-    if kept is None:
-        store().prune_projects(
-            UNLISTED, older_than=UNLISTED_LIFE, keep=UNLISTED_KEPT, owner=project.owner
-        )
-    else:
+    name = project.name if project.listed else UNLISTED
+
+    def merged(kept: Mapping[str, Any]) -> dict[str, Any]:
         mine = {run.request_id for run in project.runs}
-        others = tuple(run for run in runs_of(kept.document) if run.request_id not in mine)
+        others = tuple(run for run in runs_of(kept) if run.request_id not in mine)
         project.runs = (*others, *project.runs)
-    entry = store().save_project(
-        project.name if project.listed else UNLISTED,
-        to_plain(project),
-        project_id=None if kept is None else project.identity,
-        owner=project.owner,
+        return to_plain(project)
+
+    if project.identity:
+        try:
+            store().change_project(project.identity, merged, name=name, owner=project.owner)
+            return
+        except UnknownProject:
+            pass  # it was forgotten meanwhile; what is on the page is worth keeping
+    store().prune_projects(
+        UNLISTED, older_than=UNLISTED_LIFE, keep=UNLISTED_KEPT, owner=project.owner
     )
+    entry = store().save_project(name, to_plain(project), owner=project.owner)
     project.identity = entry.project_id
-
-
-def _kept(project: Project) -> Stored | None:
-    """The project as the store has it; None before the first save, and when it was forgotten."""
-    if not project.identity:
-        return None
-    try:
-        return store().open_project(project.identity, owner=project.owner)
-    except LedgerError:
-        return None
 
 
 def open_project(identity: str) -> Project:

@@ -43,9 +43,13 @@ class Executor(Protocol):
 
 
 class Job:
-    """One piece of long work; safe to read from any thread."""
+    """One piece of long work; safe to read from any thread.
 
-    def __init__(self, identity: str, title: str) -> None:
+    The work, which may hold rows, belongs to the job until it starts or is cancelled.
+    """
+
+    def __init__(self, identity: str, title: str, work: Callable[[Progress], Any]) -> None:
+        self._work: Callable[[Progress], Any] | None = work
         self.identity = identity
         self.title = title
         self.state = JobState.QUEUED
@@ -76,8 +80,16 @@ class Job:
             return tuple(self._events)
 
     def cancel(self) -> None:
-        """Ask the work to stop at its next step."""
+        """Ask the work to stop at its next step; work that waits in line is dropped at once."""
         self._cancel.set()
+        if self._taken() is not None:
+            self._end(JobState.CANCELLED, "Cancelled while it waited. Nothing was spent.")
+
+    def _taken(self) -> Callable[[Progress], Any] | None:
+        """The work, for the first who asks."""
+        with self._lock:
+            work, self._work = self._work, None
+            return work
 
     def progress(self, stage: str, done: int, total: int, detail: object) -> None:
         """Report a step; raises :class:`Cancelled` when the person asked to stop."""
@@ -88,10 +100,10 @@ class Job:
         if self._cancel.is_set():
             raise Cancelled("cancelled")
 
-    def run(self, work: Callable[[Progress], Any]) -> None:
-        """Do the work and record how it ended."""
-        if self._cancel.is_set():
-            self._end(JobState.CANCELLED, "Cancelled while it waited. Nothing was spent.")
+    def run(self) -> None:
+        """Do the work, unless it was cancelled while it waited, and record how it ended."""
+        work = self._taken()
+        if work is None:
             return
         self.state = JobState.RUNNING
         try:
@@ -100,7 +112,7 @@ class Job:
             self._end(JobState.CANCELLED, str(error))
         except JustitiaError as error:
             self._end(JobState.FAILED, str(error))
-        except Exception as error:
+        except BaseException as error:  # whatever it is, nobody may watch this job for ever
             # Only the kind of error: a message could carry a cell's value.
             log.error("job %s failed: %s", self.identity, type(error).__name__)
             self._end(
@@ -108,6 +120,8 @@ class Job:
                 f"The program stumbled ({type(error).__name__}). The ledger says whether "
                 "anything was spent; please report this.",
             )
+            if not isinstance(error, Exception):
+                raise
         else:
             self._end(JobState.DONE, "")
 
@@ -131,11 +145,11 @@ class Desk:
             known = self._jobs.get(identity)
             if known is not None and (known.active or known.state is JobState.DONE):
                 return known
-            job = Job(identity, title)
+            job = Job(identity, title, work)
             self._jobs.pop(identity, None)  # a second try queues up again, at the end
             self._jobs[identity] = job
             self._prune()
-        self._executor.submit(lambda: job.run(work))
+        self._executor.submit(job.run)
         return job
 
     def find(self, identity: str) -> Job | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -31,9 +32,17 @@ class Wordless:
         return record
 
 
+def _place_of(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: Any = None
+) -> str:
+    return f"{filename}:{lineno}: {category.__name__}\n"
+
+
 def keep_words_out() -> None:
-    """See to it that every logger of this process is wordless; once, however often asked."""
+    """See to it that what this process logs and warns of is wordless; once, however often asked."""
     st.set_option("logger.enableRich", False)  # it would print errors past the loggers
+    # Libraries warn of single cells, and no filter of warnings holds between threads.
+    warnings.formatwarning = _place_of
     make = logging.getLogRecordFactory()
     if not isinstance(make, Wordless):
         logging.setLogRecordFactory(Wordless(make))

@@ -29,6 +29,7 @@ from core.roles import Role, Roles
 from core.schema import Column, Schema
 from core.sources import ServerTable
 from pages.shared import house, uploads
+from pages.shared.jobs import desk
 
 KEY = "project"
 ADDRESS = "project"
@@ -289,7 +290,8 @@ class Project:
         self.generation += 1
         self.demo = None
         self.table, self.table_name, self.source = table, table_name, source
-        self.look = self.opening = None
+        self.close_look()
+        self.opening = None
         self.table_number += 1
         self.population = None
         self.population_draft = {}
@@ -306,7 +308,17 @@ class Project:
 
     def drop_rows(self) -> None:
         """Let go of the rows, and of what was found by looking at them."""
-        self.table = self.look = None
+        self.table = None
+        self.close_look()
+
+    def close_look(self) -> None:
+        """Forget what was computed from real rows, or is still waiting to be."""
+        opened, self.look = self.look, None
+        if opened is not None:
+            job = desk().find(opened.identity)
+            if job is not None:
+                job.cancel()
+            desk().forget(opened.identity)
 
 
 def _same_columns(plan: Plan, schema: Schema | None) -> Schema | None:

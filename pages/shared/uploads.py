@@ -178,8 +178,6 @@ class Keeper:
             gone = visit.gone_since is not None and now - visit.gone_since >= gone_for
             if gone or (idle is not None and now - visit.seen >= idle):
                 dropped += self._drop(session, visit, gone)
-                its = None if visit.session is None else visit.session()
-                _drop_files(session, None if its is None else its.session_state)
         _drop_hoards()
         with self._lock:
             # What was worked on may be garbage by the sweep after the next one only.
@@ -189,9 +187,16 @@ class Keeper:
         return dropped
 
     def _drop(self, session: str, visit: Visit, gone: bool) -> int:
-        with self._lock:
+        with self._lock:  # who comes back meanwhile waits, and is seen at the next sweep
+            if self._visits.get(session) is not visit:
+                return 0
             if gone:
-                self._visits.pop(session, None)
+                del self._visits[session]
+            its = None if visit.session is None else visit.session()
+            _drop_files(session, None if its is None else its.session_state)
+            return self._drop_rows(visit, gone)
+
+    def _drop_rows(self, visit: Visit, gone: bool) -> int:
         project = visit.project()
         if project is None or project.table is None:
             return 0

@@ -189,7 +189,7 @@ def job_panel(
             if job.active:
                 st.button(
                     "Cancelling…" if job.cancelling else "Cancel",
-                    key="cancel_job",
+                    key=f"cancel_{identity}",  # a click meant for the job before is not for this
                     icon=":material/stop_circle:",
                     on_click=job.cancel,
                     disabled=job.cancelling,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button
 
 from pages.shared import house, jobs
 
@@ -62,3 +63,9 @@ def go(app: AppTest, page: str) -> AppTest:
     app.switch_page(f"pages/steps/{page}.py").run()
     assert not app.exception, app.exception[0].message
     return app
+
+
+def cancel_button(app: AppTest) -> Button:
+    """Cancel of the job that the page watches."""
+    (found,) = [button for button in app.button if (button.key or "").startswith("cancel_")]
+    return found

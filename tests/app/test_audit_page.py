@@ -13,7 +13,7 @@ from core.release_log import Act, ReleaseLog
 from pages.shared import audit_work, house, jobs
 from pages.shared.held import held as holding
 from pages.shared.project import KEY
-from tests.app.conftest import Held, go
+from tests.app.conftest import Held, cancel_button, go
 from tests.app.test_journey import made, rows, words
 
 
@@ -97,12 +97,40 @@ def test_a_double_click_looks_once(page):
     assert len(looks()) == 1
 
 
+def test_a_click_while_the_table_is_opened_looks_once_too(page, monkeypatch):
+    project, opening = page.session_state[KEY], audit_work.attach
+    _, audit = project.audit
+
+    def clicked_again(*arguments):
+        audit_work.open_look(project, holding(project), audit, project.audit[0], "check")
+        return opening(*arguments)
+
+    monkeypatch.setattr(audit_work, "attach", clicked_again)
+    audit_work.open_look(project, holding(project), audit, project.audit[0], "check")
+    assert len(looks()) == 1
+
+
+def test_forgetting_the_table_drops_a_look_that_waits_in_line(page):
+    project, held = page.session_state[KEY], Held()
+    jobs.use_executor(held)
+    look(page)
+    job = jobs.desk().find(project.look.identity)
+    assert job.state is jobs.JobState.QUEUED
+    work = weakref.ref(job._work)
+    project.drop_rows()
+    assert job.state is jobs.JobState.CANCELLED
+    gc.collect()
+    assert work() is None
+    held.release()
+    assert not looks()
+
+
 def test_a_cancelled_audit_can_be_made_again(app):
     made(app)
     held = Held()
     jobs.use_executor(held)
     go(app, "audit")
-    app.button(key="cancel_job").click().run()
+    cancel_button(app).click().run()
     held.release()
     app.run()
     assert "Cancelled" in words(app)

@@ -16,7 +16,7 @@ from pages.shared import (
 )
 from pages.shared.covariance_draft import METHOD_HELP, METHOD_WORDS, paid_run, whole_plan
 from pages.shared.project import KEY
-from tests.app.conftest import ROOT, Held, go
+from tests.app.conftest import ROOT, Held, cancel_button, go
 
 NAMES = ("age", "monthly_income", "savings", "loan_amount", "debt_ratio", "applied_on")
 
@@ -264,7 +264,7 @@ def test_a_charge_without_a_result_is_said_and_can_be_tried_again(
 def test_cancel_in_the_queue_costs_nothing(app: AppTest, held: Held) -> None:
     ready(app)
     app.button(key="release_covariance").click().run()
-    app.button(key="cancel_job").click().run()
+    cancel_button(app).click().run()
     held.release()
     app.run()
     assert rows() == []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+
+import pytest
 
 from core.errors import BudgetExceeded
 from pages.shared.jobs import REMEMBERED, RESULTS, Desk, JobState
@@ -61,6 +65,37 @@ def test_cancel_in_the_queue_never_starts() -> None:
     assert job.state is JobState.CANCELLED
     assert "Nothing was spent" in job.message
     assert not ran
+
+
+def test_cancel_in_the_queue_drops_the_work_at_once_and_makes_room_for_a_second_try() -> None:
+    class Rows:
+        """Can be watched."""
+
+    held, ran, rows = Held(), [], Rows()
+    desk, gone = Desk(held), weakref.ref(rows)
+    job = desk.submit("r1", "work", lambda progress, rows=rows: ran.append(1))
+    del rows
+    job.cancel()
+    assert job.state is JobState.CANCELLED
+    gc.collect()
+    assert gone() is None
+    again = desk.submit("r1", "work", lambda progress: ran.append(2))
+    assert again is not job
+    held.release()
+    assert ran == [2]
+    assert again.state is JobState.DONE
+
+
+def test_whatever_ends_a_job_nobody_watches_it_for_ever() -> None:
+    def work(progress):
+        raise SystemExit(4711)
+
+    held = Held()
+    job = Desk(held).submit("r1", "work", work)
+    with pytest.raises(SystemExit):
+        held.release()
+    assert job.state is JobState.FAILED
+    assert "4711" not in job.message
 
 
 def test_the_queue_tells_its_places() -> None:

@@ -17,7 +17,7 @@ from pages.shared import house, jobs
 from pages.shared.audit_controls import BANNER
 from pages.shared.guards import PAGES
 from pages.shared.project import KEY
-from tests.app.conftest import ROOT, Held, go
+from tests.app.conftest import ROOT, Held, cancel_button, go
 
 JOURNEY = ("start", "data", "roles", "budget", "tree", "synthetic", "release", "ledger")
 
@@ -142,7 +142,7 @@ def test_a_reload_finds_the_running_job_and_its_result(app: AppTest, held: Held)
     again.query_params["project"] = address
     again.run()
     go(again, "tree")
-    assert [button.label for button in again.button if button.key == "cancel_job"] == ["Cancel"]
+    assert cancel_button(again).label == "Cancel"
     held.release()
     watch(again)
     assert "The tree as it grew" in [item.value for item in again.header]
@@ -206,7 +206,7 @@ def test_cancel_in_the_queue_costs_nothing(app: AppTest, held: Held) -> None:
     plan(app)
     go(app, "tree")
     app.button(key="release_tree").click().run()
-    app.button(key="cancel_job").click().run()
+    cancel_button(app).click().run()
     held.release()
     app.run()
     assert rows() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 
 import pandas as pd
@@ -27,7 +28,7 @@ def written() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(self.format(record))
 
-    handler, before = Kept(), logging.getLogRecordFactory()
+    handler, before, form = Kept(), logging.getLogRecordFactory(), warnings.formatwarning
     logs.keep_words_out()
     for name in NAMES:
         get_logger(name).addHandler(handler)
@@ -35,6 +36,7 @@ def written() -> Iterator[list[str]]:
     for name in NAMES:
         get_logger(name).removeHandler(handler)
     logging.setLogRecordFactory(before)
+    warnings.formatwarning = form
 
 
 def stumble(cell: str) -> None:
@@ -69,6 +71,15 @@ def test_lines_without_an_error_are_left_alone(written: list[str]) -> None:
     logger.error("%s of %s", 1, 2)
     logger.error("no error is being handled", exc_info=True)
     assert written == ["1 of 2", "no error is being handled\nNoneType: None"]
+
+
+def test_warnings_tell_their_place_and_no_cell_whatever_filters_come_and_go(
+    written: list[str],
+) -> None:
+    with warnings.catch_warnings():  # saves and restores filters, but not this
+        told = warnings.formatwarning(f"Cell B3 holds {CELL}", UserWarning, "reader.py", 223)
+    assert told == "reader.py:223: UserWarning\n"
+    assert warnings.formatwarning is logs._place_of
 
 
 def test_however_often_it_is_asked_a_record_is_made_once(written: list[str]) -> None:

@@ -13,7 +13,7 @@ from pages.shared import sources as pages_sources
 from pages.shared.network import plain
 from pages.shared.project import KEY
 from pages.shared.whose import PERSON
-from tests.app.conftest import ROOT, Held, go
+from tests.app.conftest import ROOT, Held, cancel_button, go
 from tests.app.test_data_page import STAFF, declare, opened, release, upload, words
 from tests.app.test_people import ANNA
 
@@ -162,13 +162,20 @@ def test_cancel_while_the_table_is_read_costs_nothing(
     prepared(app, "parts")
     app.button(key="release_tree").click().run()
     assert "costs nothing at all" in words(app)
-    app.button(key="cancel_job").click().run()
+    reading = cancel_button(app).key
+    cancel_button(app).click().run()
     held.release()
-    app.run()
     assert opening.CANCELLED in [warning.value for warning in app.warning]
     assert not app.error
     assert spent() == 0
     assert "release_tree" in keys(app), "it can be tried again"
+    app.button(key="release_tree").click().run()
+    assert cancel_button(app).key == reading
+    held.release()
+    app.run()
+    assert cancel_button(app).key != reading, "a late click on the free Cancel is not for this job"
+    cancel_button(app).click().run()
+    assert spent() == 0
     app.button(key="release_tree").click().run()
     held.release()  # reads the table
     app.run()

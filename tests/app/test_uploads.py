@@ -134,6 +134,29 @@ def test_copies_in_a_session_that_was_left_are_emptied(
     assert others.getvalue() == b"rows"
 
 
+def test_who_comes_back_while_the_sweep_looks_around_keeps_everything(
+    house_of_sessions, monkeypatch
+) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", "30")
+    it, project = house_of_sessions, project_with(Table())
+    it.keeper.touch(project)
+    it.clock.now = 31 * 60
+    file = uploaded_file("s1")
+
+    def clicks(session: str) -> bool:
+        it.keeper.touch(project)
+        it.states["s1"].keep(file, "new")
+        it.files["s1"] = {"f": SimpleNamespace(data=b"rows")}
+        return True
+
+    monkeypatch.setattr(uploads, "_is_connected", clicks)
+    assert it.keeper.sweep() == 0
+    assert project.table is not None
+    assert file.getvalue() == b"rows"
+    assert "s1" in it.files
+    monkeypatch.undo()
+
+
 def test_the_keeper_keeps_no_session_alive(house_of_sessions) -> None:
     it = house_of_sessions
     it.keeper.touch(project_with(None))

@@ -54,6 +54,11 @@ def test_no_page_lies_where_streamlit_would_find_it_by_itself() -> None:
     assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["__init__.py"]
 
 
+def test_a_session_runs_one_page_at_a_time() -> None:
+    """Two runs would share the session's project; see the double clicks in tests/load."""
+    assert CONFIG["runner"]["fastReruns"] is False
+
+
 def test_the_entry_is_short() -> None:
     assert len((ROOT / "app.py").read_text(encoding="utf-8").splitlines()) < 60
 

@@ -260,7 +260,7 @@ def test_cancel_in_mid_release_keeps_what_was_measured(chrome: Browser, tmp_path
         page.locator(".st-key-release_tree button:visible").click()
         working = page.get_by_text(re.compile(r"selection \(\d+ of \d+\)")).first
         expect(working).to_be_visible(timeout=house.PATIENCE)
-        page.locator(".st-key-cancel_job button:visible").click()
+        page.locator("[class*='st-key-cancel_'] button:visible").click()
         kept = page.get_by_text("Cancelled on the way. Kept:").first
         expect(kept).to_be_visible(timeout=house.PATIENCE)
         settle(page)

@@ -142,6 +142,12 @@ def test_a_changed_cap_says_who_and_why(ledger: Ledger) -> None:
     assert len(ReleaseLog(ledger).entries()) == 1
 
 
+def test_a_cap_that_stands_is_not_logged_again(ledger: Ledger) -> None:
+    for _ in range(2):
+        set_cap(ledger, "carla", "people", Fraction(3), owner="local", reason="agreed")
+    assert [entry.act for entry in ReleaseLog(ledger).entries()] == [Act.CAP]
+
+
 def test_names_cannot_become_formulas_or_lines(ledger: Ledger) -> None:
     ReleaseLog(ledger).add("=HYPERLINK(1)", Act.SIGNED, detail="@evil\nand\x00more")
     (line,) = csv.DictReader(io.StringIO(csv_text(list(who_released_what(ledger)))))

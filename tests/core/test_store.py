@@ -1,6 +1,8 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from time import sleep
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from core.errors import LedgerError
+from core.errors import LedgerError, UnknownProject
 from core.private.ledger import Charge, Ledger, Population, SpendState
 from core.private.ledger_tables import project_rows
 from core.releases import Relation, Unit
@@ -96,6 +98,45 @@ def test_saving_again_replaces_and_moves_to_the_top(store):
     assert third.project_id == first.project_id
     assert store.open_project(first.project_id).document == {"v": 3}
     assert store.projects() == [third, second]
+
+
+def test_a_change_starts_from_what_others_saved_meanwhile(ledger, store):
+    """Twenty tabs add their line at once; reading and writing as two steps would lose some."""
+    entry = store.save_project("one", {"lines": []})
+
+    def add(number):
+        def change(kept):
+            sleep(0.01)
+            return {"lines": [*kept["lines"], number]}
+
+        return Store(ledger).change_project(entry.project_id, change, name="renamed")
+
+    with ThreadPoolExecutor(20) as pool:
+        changed = list(pool.map(add, range(20)))
+    found = store.open_project(entry.project_id)
+    assert sorted(found.document["lines"]) == list(range(20))
+    assert found.entry == max(changed, key=lambda one: one.updated_at)
+    assert found.entry.name == "renamed"
+
+
+@pytest.mark.parametrize(("owner", "gone"), [("ben", False), ("local", True)])
+def test_only_the_owner_changes_a_project_that_is_there(store, owner, gone):
+    entry = store.save_project("one", {"v": 1})
+    if gone:
+        store.delete_project(entry.project_id)
+    with pytest.raises(UnknownProject, match="no project"):
+        store.change_project(entry.project_id, lambda kept: {"v": 2}, name="x", owner=owner)
+    if not gone:
+        assert store.open_project(entry.project_id).document == {"v": 1}
+
+
+def test_a_change_that_fails_leaves_the_project_as_it_was(store):
+    entry = store.save_project("one", {"v": 1})
+    with pytest.raises(LedgerError):
+        store.change_project(entry.project_id, lambda kept: {"v": {1, 2}}, name="x")
+    with pytest.raises(ZeroDivisionError):
+        store.change_project(entry.project_id, lambda kept: {"v": 1 / 0}, name="x")
+    assert store.open_project(entry.project_id).entry == entry
 
 
 def test_several_projects_may_share_a_name(store):

@@ -113,8 +113,8 @@ class Client:
         """Type into the field with this key; sent with the next click."""
         self._set(WidgetState(id=self.widget(key).id, string_value=text))
 
-    def submit(self, label: str) -> None:
-        """Press the form's button whose label holds these words."""
+    def submit(self, label: str, *, times: int = 1) -> None:
+        """Press the form's button whose label holds these words, in quick succession."""
         found = [
             widget
             for widget in self.widgets.values()
@@ -124,10 +124,17 @@ class Client:
         ]
         if len(found) != 1:
             raise Trouble(f"{len(found)} form buttons say {label!r}")
-        self._rerun(WidgetState(id=found[0].id, trigger_value=True))
+        pressed = WidgetState(id=found[0].id, trigger_value=True)
+        for _ in range(times - 1):
+            self._ask(pressed)
+            time.sleep(0.12)
+        self._rerun(pressed)
+        if times > 1:
+            self.settle()
 
-    def upload(self, key: str, name: str, content: bytes) -> int:
+    def upload(self, key: str, name: str, content: bytes, *, wait: bool = True) -> int:
         """Put a file into the uploader with this key; returns the server's HTTP status."""
+        identity = self.widget(key).id
         ask = BackMsg()
         ask.file_urls_request.request_id = uuid.uuid4().hex
         ask.file_urls_request.session_id = self.session
@@ -136,12 +143,15 @@ class Client:
         urls = self._until("file_urls_response").file_urls_response.file_urls[0]
         status = put_file(f"{self.address}{urls.upload_url}", name, content)
         if status < 300:
-            state = WidgetState(id=self.widget(key).id)
+            state = WidgetState(id=identity)
             info = state.file_uploader_state_value.uploaded_file_info.add()
             info.file_id, info.name, info.size = urls.file_id, name, len(content)
             info.file_urls.CopyFrom(urls)
             self._set(state)
-            self._rerun()
+            if wait:
+                self._rerun()
+            else:
+                self._ask()
         return status
 
     def take_out(self, key: str) -> None:
@@ -175,6 +185,19 @@ class Client:
         if answer.error_msg or not answer.deferred_file.url:
             raise Trouble(f"no download: {answer.error_msg}")
         return str(answer.deferred_file.url)
+
+    def again(self) -> None:
+        """Have the page drawn again, after everything that was asked for before."""
+        self._rerun()
+        self.settle()
+
+    def settle(self, seconds: float = 1.0) -> None:
+        """Take what the server sends, until it has been silent for so long."""
+        while True:
+            try:
+                self._parse(self._socket.recv(timeout=seconds))
+            except TimeoutError:
+                return
 
     def wait_for(self, *words: str, seconds: float = PATIENCE) -> str:
         """Run again what asks to be run again, until one of these texts is shown."""
@@ -210,6 +233,10 @@ class Client:
         self._socket.send(message.SerializeToString())
 
     def _rerun(self, trigger: WidgetState | None = None, fragment: str = "") -> None:
+        self._ask(trigger, fragment)
+        self._until_the_script_ends()
+
+    def _ask(self, trigger: WidgetState | None = None, fragment: str = "") -> None:
         message = BackMsg()
         state = message.rerun_script
         state.query_string = self.query
@@ -220,7 +247,6 @@ class Client:
         if trigger is not None:
             state.widget_states.widgets.append(trigger)
         self._send(message)
-        self._until_the_script_ends()
 
     def _receive(self, deadline: float) -> ForwardMsg:
         left = deadline - time.monotonic()
@@ -230,6 +256,9 @@ class Client:
             data = self._socket.recv(timeout=left)
         except TimeoutError:
             raise Trouble(f"the server did not answer within {PATIENCE:.0f} s") from None
+        return self._parse(data)
+
+    def _parse(self, data: str | bytes) -> ForwardMsg:
         message = ForwardMsg()
         message.ParseFromString(data)
         self._take(message)

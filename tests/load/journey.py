@@ -63,7 +63,7 @@ def release_and_leave(client: Client) -> tuple[str, ...]:
     raise Trouble(f"no tree: {client.texts[-12:]}")
 
 
-def fit_sign_download(client: Client) -> bytes:
+def fit_sign_download(client: Client, *, clicks: int = 1) -> bytes:
     """The free rest of the way; returns the bundle."""
     client.go("synthetic")
     client.click("fit_and_sample")
@@ -72,7 +72,7 @@ def fit_sign_download(client: Client) -> bytes:
     client.wait_for("In the bundle")
     client.fill("signer", "A. Steward")
     client.fill("purpose", "load test")
-    client.submit("Sign")
+    client.submit("Sign", times=clicks)
     client.wait_for("Signed by A. Steward")
     return client.download("bundle")[1]
 

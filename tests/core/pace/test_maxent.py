@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.blas import one_blas_thread
 from core.errors import EstimationError
 from core.pace import newton
-from core.pace.blas import one_blas_thread
 from core.pace.conditioning import conditioned
 from core.pace.conjugate import conjugate_gradients
 from core.pace.dual import Problem
@@ -317,14 +317,15 @@ def test_impossible_requests_are_refused():
 
 
 def test_one_thread_is_shared_and_given_back():
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     def threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before = threads()
-    with one_blas_thread():
+    with threadpool_limits(limits=2, user_api="blas"):  # however many the tests run with
+        before = threads()
         with one_blas_thread():
+            with one_blas_thread():
+                assert set(threads()) == {1}
             assert set(threads()) == {1}
-        assert set(threads()) == {1}
-    assert threads() == before
+        assert threads() == before

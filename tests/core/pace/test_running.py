@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from core.blas import one_blas_thread
 from core.errors import EstimationError
-from core.pace.blas import one_blas_thread
 from core.pace.local_update import (
     add_square_to_inverse,
     add_to_inverse,
