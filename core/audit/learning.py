@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from core.audit.settings import LEARNERS
 from core.audit.worlds import World
-from core.blas import one_blas_thread
 from core.errors import EstimationError
 from core.kinds import Kind
 from core.schema import Column
@@ -229,6 +228,8 @@ def deal(truth: IntArray, folds: int, generator: np.random.Generator) -> IntArra
 def one_thread() -> Iterator[None]:
     """A context in which numerical libraries use one thread: a page shares its machine."""
     from threadpoolctl import threadpool_limits
+
+    from core.blas import one_blas_thread
 
     # OpenMP counts threads for each caller by itself; BLAS for the whole process.
     with one_blas_thread(), threadpool_limits(limits=1, user_api="openmp"):

@@ -19,7 +19,7 @@ from core.pumba.analyses import Analysis, RegressionAnalysis, TableAnalysis
 from core.pumba.posterior import Posterior, StageOne, finish, stage_one
 from core.pumba.settings import Settings
 from core.pumba.warnings import Severity
-from pages.shared import posterior_charts, widgets
+from pages.shared import posterior_charts, waiting, widgets
 from pages.shared.jobs import JobState, desk
 from pages.shared.network import label, plain
 
@@ -78,7 +78,8 @@ def _posterior(key: str, analysis: Analysis, settings: Settings) -> Posterior | 
     with _lock:
         stage = _stages.get(identity)
     if stage is None:
-        job = desk().submit(
+        # One that ended without a result stays so until its person begins it again.
+        job = desk().find(identity) or desk().submit(
             identity,
             "Drawing the posterior",
             lambda progress: stage_one(analysis, settings.draws, settings.seed, progress),
@@ -90,7 +91,8 @@ def _posterior(key: str, analysis: Analysis, settings: Settings) -> Posterior | 
             widgets.job_panel(identity, cancel="Nothing is spent either way.")
             st.stop()
         if job.state is not JobState.DONE:
-            st.error(plain(f"{analysis.title}: {job.message}"), title="No posterior")
+            st.markdown(f"**{plain(analysis.title)}**: no posterior.")
+            waiting.begin_again(job, f"begin_{identity}")
             return None
         stage = job.result
         with _lock:

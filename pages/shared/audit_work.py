@@ -23,7 +23,7 @@ from core.audit.worlds import real_world
 from core.deriving import Derived
 from core.errors import Cancelled, JustitiaError, ReadingError
 from core.protocols import Progress
-from pages.shared import house
+from pages.shared import house, uploads
 from pages.shared.actions import rows_of
 from pages.shared.held import Held
 from pages.shared.jobs import Job, desk
@@ -89,14 +89,20 @@ def open_look(project: Project, holding: Held, audit: ReleasedAudit, key: str, r
         return
     if not reason.strip():
         raise ReadingError("say why you look at the real table; the reason is logged")
+    uploads.keeper().touch(project)
     opened = project.look = Look(key)  # at once: opening the table takes a while
     try:
         attached = _released_table(project, holding)
-    except JustitiaError:
+    except BaseException:  # whatever it was, the door must open again
         project.close_look()
         raise
     work = _Looking(attached, audit, house.actor(), reason, weakref.ref(opened))
-    desk().submit(opened.identity, "Comparing with the real table", work)
+    if project.look is not opened:  # closed, or the table was forgotten, while it was opened
+        attached.vault.close()
+        return
+    job = desk().submit(opened.identity, "Comparing with the real table", work)
+    if project.look is not opened:
+        job.cancel()
 
 
 def _released_table(project: Project, holding: Held) -> Attached:

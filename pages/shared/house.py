@@ -85,11 +85,12 @@ def deleted(row: Spend) -> bool:
 def save_project(project: Project) -> None:
     """Keep a project (without rows); an empty one is not worth keeping.
 
-    Runs that another tab added meanwhile are kept too: what was paid for must not be lost.
+    Runs and signatures that another tab added meanwhile are kept too: what was paid for must not
+    be lost.
     """
     if not project.draft:
         return
-    from pages.shared.saved import runs_of, to_plain
+    from pages.shared.saved import runs_of, signatures_of, to_plain
 
     name = project.name if project.listed else UNLISTED
 
@@ -97,6 +98,7 @@ def save_project(project: Project) -> None:
         mine = {run.request_id for run in project.runs}
         others = tuple(run for run in runs_of(kept) if run.request_id not in mine)
         project.runs = (*others, *project.runs)
+        project.sign_off = {**signatures_of(kept), **project.sign_off}
         return to_plain(project)
 
     if project.identity:

@@ -101,7 +101,13 @@ class Job:
             raise Cancelled("cancelled")
 
     def run(self) -> None:
-        """Do the work, unless it was cancelled while it waited, and record how it ended."""
+        """Do the work, unless it was cancelled while it waited, and record how it ended.
+
+        Raises
+        ------
+        BaseException
+            What is no ``Exception``, such as ``SystemExit``, goes on after it was recorded.
+        """
         work = self._taken()
         if work is None:
             return

@@ -7,12 +7,16 @@ caught, or a preview that did not fit its columns at first.  That message may ho
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+
+log = logging.getLogger("justitia")
 
 
 class Wordless:
@@ -28,8 +32,23 @@ class Wordless:
             kind, _, trace = record.exc_info
             place = "".join(traceback.format_tb(trace))
             record.exc_info = None
+            if record.name == "asyncio":  # its further lines quote the error
+                record.msg = str(record.msg).partition("\n")[0]
             record.exc_text = f"Traceback (most recent call last):\n{place}{kind.__name__}"
         return record
+
+
+def _thread_ended(found: threading.ExceptHookArgs) -> None:
+    name = "a thread" if found.thread is None else found.thread.name
+    log.error("%s ended: %s", name, found.exc_type.__name__, exc_info=_told(found))
+
+
+def _ignored(found: Any) -> None:
+    log.error("ignored: %s", found.exc_type.__name__, exc_info=_told(found))
+
+
+def _told(found: Any) -> Any:
+    return (found.exc_type, found.exc_value, found.exc_traceback)
 
 
 def _place_of(
@@ -39,8 +58,10 @@ def _place_of(
 
 
 def keep_words_out() -> None:
-    """See to it that what this process logs and warns of is wordless; once, however often asked."""
+    """See to it that what this process tells of errors and warnings is wordless."""
     st.set_option("logger.enableRich", False)  # it would print errors past the loggers
+    threading.excepthook = _thread_ended
+    sys.unraisablehook = _ignored
     # Libraries warn of single cells, and no filter of warnings holds between threads.
     warnings.formatwarning = _place_of
     make = logging.getLogRecordFactory()

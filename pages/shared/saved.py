@@ -58,6 +58,11 @@ def runs_of(plain: Mapping[str, Any]) -> tuple[Run, ...]:
     return tuple(Run(*run) for run in plain["runs"])
 
 
+def signatures_of(plain: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    """The signatures of a kept project, by bundle hash."""
+    return dict(plain["sign_off"])
+
+
 def project_from(plain: object, identity: str, owner: str) -> Project:
     """A project from a document that may be of another version, or anybody's.
 
@@ -102,7 +107,7 @@ def from_plain(plain: Mapping[str, Any], identity: str, owner: str) -> Project:
         attempt=int(plain["attempt"]),
         runs=runs_of(plain),
         views=dict(plain.get("views", {})),
-        sign_off=dict(plain["sign_off"]),
+        sign_off=signatures_of(plain),
     )
 
 

@@ -177,7 +177,10 @@ class Keeper:
                 visit.gone_since = now
             gone = visit.gone_since is not None and now - visit.gone_since >= gone_for
             if gone or (idle is not None and now - visit.seen >= idle):
-                dropped += self._drop(session, visit, gone)
+                try:
+                    dropped += self._drop(session, visit, gone)
+                except Exception as error:  # the others' turn comes all the same
+                    log.error("dropping a session failed: %s", type(error).__name__)
         _drop_hoards()
         with self._lock:
             # What was worked on may be garbage by the sweep after the next one only.
@@ -190,11 +193,12 @@ class Keeper:
         with self._lock:  # who comes back meanwhile waits, and is seen at the next sweep
             if self._visits.get(session) is not visit:
                 return 0
-            if gone:
-                del self._visits[session]
+            dropped = self._drop_rows(visit, gone)
             its = None if visit.session is None else visit.session()
             _drop_files(session, None if its is None else its.session_state)
-            return self._drop_rows(visit, gone)
+            if gone:
+                del self._visits[session]
+            return dropped
 
     def _drop_rows(self, visit: Visit, gone: bool) -> int:
         project = visit.project()

@@ -29,13 +29,18 @@ def derived(project: Project, holding: Held) -> Derived:
 
 
 def ended(job: Job) -> NoReturn:
+    """How free work ended without a result, a button that begins it anew, and no more page."""
+    begin_again(job)
+    st.stop()
+
+
+def begin_again(job: Job, key: str = "begin_again") -> None:
     """How free work ended without a result, and a button that begins it anew."""
     widgets.job_ended(job)
     st.button(
         "Begin again",
-        key="begin_again",
+        key=key,
         icon=":material/refresh:",
         on_click=desk().forget,
         args=(job.identity,),
     )
-    st.stop()

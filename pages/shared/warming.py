@@ -31,12 +31,12 @@ _begun = threading.Event()
 def begin() -> None:
     """Prepare the process for its visitors; loading happens once, and only in a real server."""
     keep_in_memory()
-    keep_words_out()
     if not exists() or not isinstance(get_instance(), Runtime):
         return
     with _lock:
         if not _begun.is_set():
             _begun.set()
+            keep_words_out()
             threading.Thread(target=load, name="justitia-warming", daemon=True).start()
 
 

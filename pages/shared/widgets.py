@@ -30,7 +30,7 @@ MIMES = {
 }
 #: Places in the queue from the second on.
 ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-#: Stage in which a source tells which percentage of its rows it has read.
+#: Stage in which a source tells which tenth of its rows it has read.
 ROWS = "rows"
 #: Width of running text in pixels: about 80 characters.
 TEXT = 720
@@ -230,7 +230,7 @@ def _job_words(job: Job) -> None:
     share = min(job.done / job.total, 1.0) if job.total else 0.0
     count = f" ({job.done} of {job.total})" if job.total else ""
     words = f"{job.stage or 'starting'}{count}"
-    if job.stage == ROWS:  # told in percent, because their number may be private
+    if job.stage == ROWS:  # told as a share, in tenths, because their number may be private
         words = f"reading rows, {100 * share:.0f} %"
     st.progress(share, text=f"{title}: {words}")
 

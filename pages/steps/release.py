@@ -74,8 +74,9 @@ with left:
 
     def sign() -> None:
         """Put name, purpose and date under the bundle's hash."""
+        project.keep()
         if digest in project.sign_off:
-            return  # a second click on the same button
+            return  # a second click, or another tab was faster
         name, purpose = (st.session_state[key].strip() for key in ("signer", "purpose"))
         if not name or not purpose:
             project.problem = "type your name and what the release is for"

@@ -110,6 +110,39 @@ def test_a_click_while_the_table_is_opened_looks_once_too(page, monkeypatch):
     assert len(looks()) == 1
 
 
+def test_a_table_that_is_forgotten_while_it_is_opened_is_not_looked_at(page, monkeypatch):
+    project, opening, vaults = page.session_state[KEY], audit_work.attach, []
+
+    def forgotten(*arguments):
+        attached = opening(*arguments)
+        vaults.append(weakref.ref(attached.vault))
+        project.drop_rows()
+        return attached
+
+    monkeypatch.setattr(audit_work, "attach", forgotten)
+    audit_work.open_look(project, holding(project), project.audit[1], project.audit[0], "check")
+    assert project.look is None
+    assert not looks()
+    gc.collect()
+    assert vaults[0]() is None
+
+
+def test_whatever_goes_wrong_while_the_table_is_opened_the_door_opens_again(page, monkeypatch):
+    project = page.session_state[KEY]
+
+    def full(*arguments):
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(audit_work, "attach", full)
+        with pytest.raises(MemoryError):
+            audit_work.open_look(
+                project, holding(project), project.audit[1], project.audit[0], "check"
+            )
+    look(page)
+    assert len(looks()) == 1
+
+
 def test_forgetting_the_table_drops_a_look_that_waits_in_line(page):
     project, held = page.session_state[KEY], Held()
     jobs.use_executor(held)

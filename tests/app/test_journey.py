@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.private.ledger import SpendState
 from core.privci.structures import STRUCTURES
+from core.release_log import Act, ReleaseLog
 from core.releases import TreeRelease
 from pages.shared import house, jobs
 from pages.shared.audit_controls import BANNER
@@ -95,6 +96,28 @@ def test_the_journey_ends_with_a_signed_bundle(app: AppTest) -> None:
     (spend,) = rows()
     assert spend.state is SpendState.DONE
     assert spend.rho == Fraction(1, 2)
+
+
+def test_a_bundle_is_signed_once_however_many_tabs_show_the_form(app: AppTest) -> None:
+    made(app)
+    go(app, "release")
+    other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    other.query_params["project"] = app.query_params["project"]
+    other.run()
+    go(other, "release")
+    for tab, name in ((app, "A. Steward"), (other, "B. Steward")):
+        tab.text_input(key="signer").set_value(name)
+        tab.text_area(key="purpose").set_value("teaching")
+        tab.form_submit_button[0].click().run()
+        assert not tab.exception
+        assert "Signed by A. Steward" in words(tab)
+    acts = [entry.act for entry in ReleaseLog(house.ledger()).entries()]
+    assert acts.count(Act.SIGNED) == 1
+    project = app.session_state[KEY]
+    other.session_state[KEY].change(name="renamed by the other tab")
+    kept = house.open_project(project.identity)
+    assert kept.sign_off == project.sign_off
+    assert len(kept.sign_off) == 1
 
 
 def test_nothing_before_the_release_button_charges(app: AppTest) -> None:

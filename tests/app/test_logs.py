@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
+import sys
+import threading
 import warnings
 from collections.abc import Iterator
 
@@ -10,17 +14,19 @@ import pandas as pd
 import pytest
 from streamlit.dataframe_util import convert_pandas_df_to_arrow_bytes
 from streamlit.error_util import handle_uncaught_app_exception
-from streamlit.logger import get_logger
+from streamlit.runtime import Runtime
 
-from pages.shared import logs
+from pages.shared import logs, warming
 
 CELL = "4711.25"
-#: Streamlit's loggers of uncaught errors and of tables that do not fit their columns, and ours.
-NAMES = ("streamlit.error_util", "streamlit.dataframe_util", "justitia.test")
+HOOKS = ((warnings, "formatwarning"), (threading, "excepthook"), (sys, "unraisablehook"))
+#: Streamlit's loggers of uncaught errors and of tables that do not fit their columns, the event
+#: loop's, and ours.
+NAMES = ("streamlit.error_util", "streamlit.dataframe_util", "asyncio", "justitia")
 
 
 @pytest.fixture
-def written() -> Iterator[list[str]]:
+def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What these loggers would write."""
     lines: list[str] = []
 
@@ -28,15 +34,17 @@ def written() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(self.format(record))
 
-    handler, before, form = Kept(), logging.getLogRecordFactory(), warnings.formatwarning
+    for place, name in HOOKS:
+        monkeypatch.setattr(place, name, getattr(place, name))  # put back at the end
+    handler, before = Kept(), logging.getLogRecordFactory()
     logs.keep_words_out()
-    for name in NAMES:
-        get_logger(name).addHandler(handler)
+    loggers = [logging.getLogger(name) for name in NAMES]
+    for logger in loggers:
+        logger.addHandler(handler)
     yield lines
-    for name in NAMES:
-        get_logger(name).removeHandler(handler)
+    for logger in loggers:
+        logger.removeHandler(handler)
     logging.setLogRecordFactory(before)
-    warnings.formatwarning = form
 
 
 def stumble(cell: str) -> None:
@@ -67,7 +75,7 @@ def test_a_table_of_mixed_cells_is_shown_and_none_of_them_logged(written: list[s
 
 def test_lines_without_an_error_are_left_alone(written: list[str]) -> None:
     logs.keep_words_out()  # as at every run
-    logger = logging.getLogger(NAMES[2])
+    logger = logging.getLogger("justitia.test")
     logger.error("%s of %s", 1, 2)
     logger.error("no error is being handled", exc_info=True)
     assert written == ["1 of 2", "no error is being handled\nNoneType: None"]
@@ -82,6 +90,58 @@ def test_warnings_tell_their_place_and_no_cell_whatever_filters_come_and_go(
     assert warnings.formatwarning is logs._place_of
 
 
+@pytest.mark.parametrize("how", ["thread", "ignored"])
+def test_errors_that_nobody_could_catch_are_wordless_too(
+    written: list[str], how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if how == "thread":
+        thread = threading.Thread(target=stumble, args=(CELL,), name="worker")
+        thread.start()
+        thread.join()
+    else:
+
+        class Closing:
+            def __del__(self) -> None:
+                stumble(CELL)
+
+        Closing()
+        gc.collect()
+    (line,) = written
+    assert "in stumble" in line
+    assert line.endswith("ValueError")
+    assert CELL not in line + capsys.readouterr().err
+
+
+def test_a_task_that_nobody_waited_for_does_not_quote_its_error(written: list[str]) -> None:
+    async def forgotten() -> None:
+        stumble(CELL)
+
+    async def left() -> None:
+        task = asyncio.create_task(forgotten())
+        await asyncio.sleep(0.01)
+        del task
+        gc.collect()
+
+    asyncio.run(left())
+    (line,) = written
+    assert "never retrieved" in line
+    assert CELL not in line
+
+
+def test_a_real_server_is_wordless_from_its_first_visitor_on(
+    written: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(warming, "exists", lambda: True)
+    monkeypatch.setattr(warming, "get_instance", lambda: Runtime.__new__(Runtime))
+    monkeypatch.setattr(warming, "keep_words_out", lambda: asked.append(1))
+    monkeypatch.setattr(warming, "load", lambda: None)
+    monkeypatch.setattr(warming, "_begun", threading.Event())
+    for _ in range(3):
+        warming.begin()
+    assert asked == [1]
+
+
 def test_however_often_it_is_asked_a_record_is_made_once(written: list[str]) -> None:
     make = logging.getLogRecordFactory()
     logs.keep_words_out()
@@ -89,7 +149,7 @@ def test_however_often_it_is_asked_a_record_is_made_once(written: list[str]) -> 
     try:
         stumble(CELL)
     except ValueError:
-        logging.getLogger(NAMES[2]).exception("of %s", "ours")
+        logging.getLogger("justitia.test").exception("of %s", "ours")
     (line,) = written
     assert line.startswith("of ours\nTraceback")
     assert CELL not in line

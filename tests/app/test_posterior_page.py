@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.pumba.release import StatisticsRelease
 from core.pumba.specification import AnalysisKind
-from pages.shared import house
+from pages.shared import answers, house, jobs
 from pages.shared.project import KEY
 from pages.shared.published_answers import EXAMPLE
-from tests.app.conftest import go
+from tests.app.conftest import Held, cancel_button, go
 from tests.app.test_journey import made, rows, start, words
 
 
@@ -74,6 +74,29 @@ def test_changing_the_view_spends_nothing_and_is_kept(app):
     assert not app.exception
     assert "80% interval" in words(app)
     assert project.views[run.request_id]["level"] == pytest.approx(0.8)
+    assert len(rows()) == 1
+
+
+def test_a_cancelled_posterior_stays_cancelled_until_it_is_begun_again(app, monkeypatch):
+    monkeypatch.setattr(answers, "PATIENCE", 0.0)
+    held = Held()
+    jobs.use_executor(held)
+    declared(app)
+    pay(app)
+    held.release()  # measures
+    app.run()
+    cancel_button(app).click().run()
+    for _ in range(2):
+        assert not app.exception
+        assert "Cancelled" in words(app)
+        assert "interval:" not in words(app)
+        app.run()
+    assert len(held.waiting) == 1, "only what was cancelled"
+    (again,) = [button for button in app.button if button.label == "Begin again"]
+    again.click().run()
+    held.release()
+    app.run()
+    assert "interval:" in words(app)
     assert len(rows()) == 1
 
 

@@ -154,7 +154,28 @@ def test_who_comes_back_while_the_sweep_looks_around_keeps_everything(
     assert project.table is not None
     assert file.getvalue() == b"rows"
     assert "s1" in it.files
-    monkeypatch.undo()
+
+
+def test_a_session_whose_files_cannot_be_dropped_loses_its_rows_and_stops_nobody(
+    house_of_sessions, monkeypatch
+) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", "30")
+    it, projects = house_of_sessions, [project_with(Table()), project_with(Table())]
+    it.connected.add("s11")
+    for session, project in zip(("s1", "s11"), projects, strict=True):
+        monkeypatch.setattr(uploads, "_session", lambda session=session: session)
+        it.keeper.touch(project)
+    held, other = uploaded_file("s1"), uploaded_file("s11")
+    it.states["s1"].keep(held, "new")
+    it.states["s11"].keep(other, "new")
+    it.clock.now = 31 * 60
+    with held.getbuffer():  # somebody reads it: it cannot be emptied now
+        it.keeper.sweep()
+        assert [project.table for project in projects] == [None, None]
+        assert other.getvalue() == b""
+        assert held.getvalue() == b"rows"
+    it.keeper.sweep()
+    assert held.getvalue() == b""
 
 
 def test_the_keeper_keeps_no_session_alive(house_of_sessions) -> None:

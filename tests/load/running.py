@@ -113,9 +113,10 @@ def serving(
 
 
 def errors_in(log: Path) -> list[str]:
-    """The errors that a server's log tells of, each from its places to its kind."""
+    """The errors that a server's log tells of, each with its kind as the last word."""
     told = log.read_text(encoding="utf-8", errors="replace")
-    return re.findall(r"^Traceback .*\n((?: .*\n)*\S*)", told, re.MULTILINE)
+    caught = re.findall(r"^.* failed: \w+$", told, re.MULTILINE)
+    return caught + re.findall(r"^Traceback .*\n((?: .*\n)*\S*)", told, re.MULTILINE)
 
 
 def _server_of(process: subprocess.Popen[bytes]) -> psutil.Process:

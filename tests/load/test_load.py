@@ -82,9 +82,14 @@ def test_errors_in_a_log_are_found_with_their_places(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(
         "10:00 Uncaught app execution\nTraceback (most recent call last):\n  File a\n    x = y\n"
-        "ValueError\n10:01 all is well\nTraceback (most recent call last):\n  File b\nKeyError"
+        "ValueError\n10:01 all is well\n10:02 job r1 failed: SystemError\n"
+        "Traceback (most recent call last):\n  File b\nKeyError"
     )
-    assert errors_in(log) == ["  File a\n    x = y\nValueError", "  File b\nKeyError"]
+    assert errors_in(log) == [
+        "10:02 job r1 failed: SystemError",
+        "  File a\n    x = y\nValueError",
+        "  File b\nKeyError",
+    ]
 
 
 def table_bytes(rows: int) -> bytes:
