@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -78,9 +79,11 @@ def _posterior(key: str, analysis: Analysis, settings: Settings) -> Posterior | 
     with _lock:
         stage = _stages.get(identity)
     if stage is None:
-        # One that ended without a result stays so until its person begins it again.
-        job = desk().find(identity) or desk().submit(
-            identity,
+        # A visitor's own, so that nobody cancels somebody else's; one that ended without a result
+        # stays so until its person begins it again.
+        work = f"{identity}-{st.session_state.setdefault('visit', secrets.token_hex(8))}"
+        job = desk().find(work) or desk().submit(
+            work,
             "Drawing the posterior",
             lambda progress: stage_one(analysis, settings.draws, settings.seed, progress),
         )
@@ -88,18 +91,18 @@ def _posterior(key: str, analysis: Analysis, settings: Settings) -> Posterior | 
         while job.active and time.monotonic() < until:
             time.sleep(0.02)
         if job.active:
-            widgets.job_panel(identity, cancel="Nothing is spent either way.")
+            widgets.job_panel(work, cancel="Nothing is spent either way.")
             st.stop()
         if job.state is not JobState.DONE:
             st.markdown(f"**{plain(analysis.title)}**: no posterior.")
-            waiting.begin_again(job, f"begin_{identity}")
+            waiting.begin_again(job, f"begin_{work}")
             return None
         stage = job.result
         with _lock:
             _stages[identity] = stage
             while len(_stages) > KEPT:
                 del _stages[next(iter(_stages))]
-        desk().forget(identity)
+        desk().forget(work)
     try:
         return finish(analysis, stage, settings)
     except JustitiaError as error:

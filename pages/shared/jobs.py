@@ -98,7 +98,7 @@ class Job:
             if detail is not None:
                 self._events.append((stage, detail))
         if self._cancel.is_set():
-            raise Cancelled("cancelled")
+            raise Cancelled("Stopped on the way; nothing of it was kept.")
 
     def run(self) -> None:
         """Do the work, unless it was cancelled while it waited, and record how it ended.
