@@ -1,7 +1,7 @@
 """Where releases and projects persist: the ledger's own database.
 
 Releases were paid for and never change.  A project is what a person works on (schema, roles,
-plan, derived artefacts) as one JSON document without rows; saving again replaces it.
+plan, derived artefacts) as one JSON document without rows; a change replaces it.
 """
 
 from __future__ import annotations
@@ -96,10 +96,9 @@ class Store:
         name: str,
         document: Mapping[str, Any],
         *,
-        project_id: str | None = None,
         owner: str = "local",
     ) -> ProjectEntry:
-        """Save a new project, or replace the one of that id; the last save wins.
+        """Save a new project; :meth:`change_project` changes one.
 
         Parameters
         ----------
@@ -107,34 +106,22 @@ class Store:
             Shown in the list; several projects may share it.
         document
             Plain JSON (texts, finite numbers, truth values, null, lists, objects); no rows.
-        project_id, owner
-            Which project to replace; None makes a new one.
+        owner
+            Whose it is.
 
         Raises
         ------
         LedgerError
-            The document is not plain JSON or too large, the name is unusable, or this owner has
-            no project of that id.
+            The document is not plain JSON or too large, or the name is unusable.
         """
         check_name(name, "a project's name")
         check_name(owner, "an owner's name")
         text = _to_json(document)
         now = datetime.now(UTC)
+        project_id = secrets.token_hex(8)
         columns = {"name": name, "updated_at": now.isoformat(), "document": text}
         with self._ledger.database.writing() as connection:
-            if project_id is None:
-                project_id = secrets.token_hex(8)
-                connection.execute(
-                    insert(project_rows).values(id=project_id, owner=owner, **columns)
-                )
-            else:
-                changed = connection.execute(
-                    update(project_rows)
-                    .where(project_rows.c.id == project_id, project_rows.c.owner == owner)
-                    .values(**columns)
-                )
-                if changed.rowcount == 0:
-                    raise _unknown(project_id)
+            connection.execute(insert(project_rows).values(id=project_id, owner=owner, **columns))
         return ProjectEntry(project_id, owner, name, now)
 
     def change_project(

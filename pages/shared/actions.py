@@ -21,7 +21,7 @@ from core.privci.structures import STRUCTURES
 from core.protocols import Progress
 from core.releases import TreeRelease
 from core.runner import ledger_document
-from pages.shared import house, opening, uploads
+from pages.shared import house, opening
 from pages.shared.declare import row_of
 from pages.shared.held import Held
 from pages.shared.jobs import Job, desk
@@ -87,7 +87,6 @@ def has_table(project: Project) -> bool:
 
 def take_upload(project: Project, name: str, content: bytes) -> None:
     """Read an uploaded file and attach it; what cannot be read changes nothing."""
-    uploads.keeper().touch(project)  # reading may take longer than the idle time still lasts
     reading = project.reading
     project.header = ()
     try:
@@ -128,7 +127,6 @@ def release_part(project: Project, plan: Plan, what: str, attempt: int) -> None:
 
     A table that stays where it is is opened first, in a job of its own.
     """
-    uploads.keeper().touch(project)
     if project.source is not None:
         opening.start(project, plan, what, attempt)
         return

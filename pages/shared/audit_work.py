@@ -23,7 +23,7 @@ from core.audit.worlds import real_world
 from core.deriving import Derived
 from core.errors import Cancelled, JustitiaError, ReadingError
 from core.protocols import Progress
-from pages.shared import house, uploads
+from pages.shared import house
 from pages.shared.actions import rows_of
 from pages.shared.held import Held
 from pages.shared.jobs import Job, desk
@@ -89,7 +89,6 @@ def open_look(project: Project, holding: Held, audit: ReleasedAudit, key: str, r
         return
     if not reason.strip():
         raise ReadingError("say why you look at the real table; the reason is logged")
-    uploads.keeper().touch(project)
     opened = project.look = Look(key)  # at once: opening the table takes a while
     try:
         attached = _released_table(project, holding)

@@ -38,17 +38,9 @@ class Wordless:
         return record
 
 
-def _thread_ended(found: threading.ExceptHookArgs) -> None:
-    name = "a thread" if found.thread is None else found.thread.name
-    log.error("%s ended: %s", name, found.exc_type.__name__, exc_info=_told(found))
-
-
-def _ignored(found: Any) -> None:
-    log.error("ignored: %s", found.exc_type.__name__, exc_info=_told(found))
-
-
-def _told(found: Any) -> Any:
-    return (found.exc_type, found.exc_value, found.exc_traceback)
+def _nobody_caught(found: Any) -> None:
+    error = (found.exc_type, found.exc_value, found.exc_traceback)
+    log.error("nobody caught an error", exc_info=error)
 
 
 def _place_of(
@@ -60,8 +52,7 @@ def _place_of(
 def keep_words_out() -> None:
     """See to it that what this process tells of errors and warnings is wordless."""
     st.set_option("logger.enableRich", False)  # it would print errors past the loggers
-    threading.excepthook = _thread_ended
-    sys.unraisablehook = _ignored
+    threading.excepthook = sys.unraisablehook = _nobody_caught
     # Libraries warn of single cells, and no filter of warnings holds between threads.
     warnings.formatwarning = _place_of
     make = logging.getLogRecordFactory()

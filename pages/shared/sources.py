@@ -230,7 +230,6 @@ def take(project: Project, wanted: ServerTable, reading: ReadingPlan) -> None:
     if not wanted.table:
         project.problem = "Choose a file or folder first."
         return
-    uploads.keeper().touch(project)
     try:
         chosen, table = sources.choose(wanted, reading, offer(), house.ledger())
     except JustitiaError as error:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.runtime import exists, get_instance
+from streamlit.runtime.app_session import AppSessionState
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -124,6 +125,17 @@ class Visit:
     seen: float
     gone_since: float | None = None
 
+    @property
+    def app_session(self) -> AppSession | None:
+        """Streamlit's session, while it is there."""
+        return None if self.session is None else self.session()
+
+    @property
+    def runs(self) -> bool:
+        """Whether its page runs: whoever reads a large table for long is at work."""
+        its = self.app_session
+        return its is not None and its._state is AppSessionState.APP_IS_RUNNING
+
 
 class Keeper:
     """Lets go of tables and files that nobody works with; one for the process.
@@ -176,7 +188,8 @@ class Keeper:
             elif visit.gone_since is None:
                 visit.gone_since = now
             gone = visit.gone_since is not None and now - visit.gone_since >= gone_for
-            if gone or (idle is not None and now - visit.seen >= idle):
+            left = idle is not None and now - visit.seen >= idle and not visit.runs
+            if gone or left:
                 try:
                     dropped += self._drop(session, visit, gone)
                 except Exception as error:  # the others' turn comes all the same
@@ -194,7 +207,7 @@ class Keeper:
             if self._visits.get(session) is not visit:
                 return 0
             dropped = self._drop_rows(visit, gone)
-            its = None if visit.session is None else visit.session()
+            its = visit.app_session
             _drop_files(session, None if its is None else its.session_state)
             if gone:
                 del self._visits[session]

@@ -74,7 +74,7 @@ with left:
 
     def sign() -> None:
         """Put name, purpose and date under the bundle's hash."""
-        project.keep()
+        project.keep()  # takes over what other tabs signed
         if digest in project.sign_off:
             return  # a second click, or another tab was faster
         name, purpose = (st.session_state[key].strip() for key in ("signer", "purpose"))

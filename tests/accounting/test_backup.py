@@ -15,12 +15,10 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.bundle import bundle_bytes
-from core.errors import BudgetExceeded, BundleError, LedgerError
+from core.errors import BudgetExceeded, LedgerError
 from core.private.backup import back_up, restore
 from core.private.fingerprint import secret
 from core.private.ledger import Ledger, SpendState
-from core.safekeeping import published_head
 from core.store import Store
 from tests.accounting.books import SPENT, TENTH, alter, charge, content, filled, people
 from tests.accounting.small import plan_text, write_table
@@ -290,32 +288,6 @@ def test_a_restore_gives_way_to_a_program_that_charges_meanwhile(home, tmp_path,
         restore(None, tmp_path / "copy.sqlite")
     assert ledger.spent("people") == SPENT + TENTH + Fraction(1, 100)
     assert ledger.verify().intact
-
-
-def test_a_bundle_of_monotonous_rows_still_tells_its_chain(tmp_path):
-    file = tmp_path / "bundle.zip"
-    rows = b"a\n" + b"1\n" * 11_000_000
-    parts = {"ledger.json": b'{"chain_head": "abc"}', "synthetic.csv": rows}
-    file.write_bytes(bundle_bytes(parts, simulated=False))
-    assert published_head(file) == "abc"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "no such file"),
-        (b"hello", "not a bundle"),
-        (bundle_bytes({"ledger.json": b"{"}, simulated=False), "cannot be read"),
-        (bundle_bytes({"ledger.json": b"{}"}, simulated=False), "remembers nothing"),
-        (bundle_bytes({"plan.toml": b""}, simulated=True), "remembers nothing"),
-    ],
-)
-def test_what_cannot_tell_its_chain_is_refused(tmp_path, content, words):
-    file = tmp_path / "bundle.zip"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(BundleError, match=words):
-        published_head(file)
 
 
 def test_a_rotated_secret_goes_back_with_its_backup(home, tmp_path):

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.errors import LedgerError
 from pages.shared import house
 from pages.shared.project import KEY
 from tests.app.conftest import ROOT, go
 from tests.app.test_data_page import STAFF, declare, declare_as, opened, release, upload, words
+
+
+def survey_saved(app: AppTest, people: str, name: str) -> None:
+    """A released table of one's own, in a project that is saved under a name."""
+    upload(opened(app), "staff.csv", STAFF)
+    declare(app, people)
+    release(app, sex="S", grade="O")
+    go(app, "start")
+    app.text_input(key="project_name").set_value(name)
+    app.form_submit_button[0].click().run()
 
 
 def test_two_sessions_never_see_each_other(app: AppTest) -> None:
@@ -26,12 +40,7 @@ def test_two_sessions_never_see_each_other(app: AppTest) -> None:
 
 
 def test_a_project_saved_under_a_name_is_opened_without_rows(app: AppTest) -> None:
-    upload(opened(app), "staff.csv", STAFF)
-    declare(app, "staff 2026")
-    release(app, sex="S", grade="O")
-    go(app, "start")
-    app.text_input(key="project_name").set_value("Staff survey")
-    app.form_submit_button[0].click().run()
+    survey_saved(app, "staff 2026", "Staff survey")
     assert "without rows" in words(app)
     other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     other.run()
@@ -65,12 +74,7 @@ def test_owners_on_a_shared_server_see_neither_projects_nor_people_of_others(
 ) -> None:
     monkeypatch.setenv("JUSTITIA_MODE", "shared")
     app.user = {"is_logged_in": True, "sub": "anna"}
-    upload(opened(app), "staff.csv", STAFF)
-    declare(app, "staff of anna")
-    release(app, sex="S", grade="O")
-    go(app, "start")
-    app.text_input(key="project_name").set_value("Anna's survey")
-    app.form_submit_button[0].click().run()
+    survey_saved(app, "staff of anna", "Anna's survey")
     other = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     other.user = {"is_logged_in": True, "sub": "ben"}
     other.query_params["project"] = app.query_params["project"]
@@ -102,8 +106,7 @@ def test_a_project_that_cannot_be_opened_says_so(app: AppTest, damage: str) -> N
     if damage == "gone":
         house.store().delete_project(identity)
     else:
-        kept = house.store().open_project(identity)
-        house.store().save_project("Survey", {**kept.document, "version": 99}, project_id=identity)
+        house.store().change_project(identity, lambda kept: {**kept, "version": 99}, name="Survey")
     later = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     later.query_params["project"] = identity
     later.run()
@@ -115,3 +118,24 @@ def test_a_project_that_cannot_be_opened_says_so(app: AppTest, damage: str) -> N
         later.button(key=f"open_{identity}").click().run()
         assert not later.exception
         assert "another version" in words(later)
+
+
+def test_visitors_wait_for_a_ledger_that_is_away_at_the_same_time(monkeypatch) -> None:
+    """One after the other, the last of many would wait for everybody's timeout."""
+
+    def away(url: str | None) -> None:
+        sleep(0.3)
+        raise LedgerError("the ledger is away")
+
+    def visit(_: int) -> None:
+        with pytest.raises(LedgerError):
+            house.ledger()
+
+    monkeypatch.setattr(house, "Ledger", away)
+    monkeypatch.setattr(house, "_ledgers", {})
+    begun = monotonic()
+    visit(0)
+    alone = monotonic() - begun
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(visit, range(6)))
+    assert monotonic() - begun - alone < 3 * alone

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.Common_pb2 import FileURLs
+from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.state.session_state import SessionState
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 from streamlit.testing.v1 import AppTest
@@ -42,6 +43,8 @@ class Session:
     """Stands for Streamlit's session, with the state that it keeps between runs of a page."""
 
     def __init__(self) -> None:
+        assert "_state" in AppSession.__init__.__code__.co_names, "as Streamlit calls it"
+        self._state = AppSessionState.APP_NOT_RUNNING
         self.session_state = SessionState()
 
     def keep(self, file: UploadedFile | list[UploadedFile], where: str) -> None:
@@ -176,6 +179,20 @@ def test_a_session_whose_files_cannot_be_dropped_loses_its_rows_and_stops_nobody
         assert held.getvalue() == b"rows"
     it.keeper.sweep()
     assert held.getvalue() == b""
+
+
+def test_whoever_reads_for_longer_than_the_idle_time_is_at_work(
+    house_of_sessions, monkeypatch
+) -> None:
+    monkeypatch.setenv("JUSTITIA_IDLE_MINUTES", "30")
+    it, project = house_of_sessions, project_with(Table())
+    it.keeper.touch(project)
+    it.clock.now = 31 * 60
+    it.states["s1"]._state = AppSessionState.APP_IS_RUNNING
+    assert it.keeper.sweep() == 0
+    assert project.table is not None
+    it.states["s1"]._state = AppSessionState.APP_NOT_RUNNING
+    assert it.keeper.sweep() == 1
 
 
 def test_the_keeper_keeps_no_session_alive(house_of_sessions) -> None:

@@ -94,7 +94,7 @@ def test_saving_again_replaces_and_moves_to_the_top(store):
     first = store.save_project("one", {"v": 1})
     second = store.save_project("two", {"v": 2})
     assert [entry.name for entry in store.projects()] == ["two", "one"]
-    third = store.save_project("renamed", {"v": 3}, project_id=first.project_id)
+    third = store.change_project(first.project_id, lambda kept: {"v": 3}, name="renamed")
     assert third.project_id == first.project_id
     assert store.open_project(first.project_id).document == {"v": 3}
     assert store.projects() == [third, second]
@@ -152,7 +152,7 @@ def test_a_deleted_project_is_gone_and_the_others_are_not(store):
     for action in (
         lambda: store.open_project(first.project_id),
         lambda: store.delete_project(first.project_id),
-        lambda: store.save_project("one", {}, project_id=first.project_id),
+        lambda: store.change_project(first.project_id, dict, name="one"),
     ):
         with pytest.raises(LedgerError, match="no project"):
             action()
@@ -166,7 +166,7 @@ def test_a_project_belongs_to_its_owner(store):
         lambda: store.open_project(entry.project_id),
         lambda: store.open_project(entry.project_id, owner="ben"),
         lambda: store.delete_project(entry.project_id, owner="ben"),
-        lambda: store.save_project("taken", {}, project_id=entry.project_id, owner="ben"),
+        lambda: store.change_project(entry.project_id, dict, name="taken", owner="ben"),
     ):
         with pytest.raises(LedgerError, match="no project"):
             action()
@@ -218,7 +218,7 @@ def test_a_table_does_not_fit_into_a_project(store):
     assert len(json.dumps(fits)) == MAXIMUM_DOCUMENT_BYTES
     entry = store.save_project("p", fits)
     with pytest.raises(LedgerError, match="not rows"):
-        store.save_project("p", {"rows": fits["rows"] + "x"}, project_id=entry.project_id)
+        store.change_project(entry.project_id, lambda kept: {"rows": kept["rows"] + "x"}, name="p")
     assert store.open_project(entry.project_id).document == fits
 
 

@@ -76,7 +76,7 @@ def test_a_kept_project_of_another_shape_opens_nothing(document, app):
     plain = {**document} if isinstance(document, dict) else {}
     if plain.get("attempt") == float("inf"):
         plain["attempt"] = "inf"  # the store keeps finite numbers only
-    house.store().save_project("p", plain, project_id=entry.project_id, owner="local")
+    house.store().change_project(entry.project_id, lambda _: plain, name="p", owner="local")
     app.query_params["project"] = entry.project_id
     app.run()
     assert not app.exception

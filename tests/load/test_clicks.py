@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import openpyxl
 import pytest
@@ -50,6 +51,16 @@ def reading(server: Running) -> float:
         return time.monotonic() - begun
 
 
+@contextmanager
+def being_read(server: Running, reading: float) -> Iterator[Client]:
+    """Somebody whose slow workbook the server reads just now."""
+    with Client(server.address) as client:
+        client.go("data")
+        assert client.upload("upload", "wrong.xlsx", SLOW, wait=False) < 300
+        time.sleep(reading / 4)
+        yield client
+
+
 def stays(client: Client, words: str, reading: float) -> bool:
     """Whether the page comes to show these words, and still does when any read has ended."""
     for _ in range(30):
@@ -75,10 +86,7 @@ def test_a_double_click_on_sign_signs_once(server: Running) -> None:
 def test_a_file_that_is_replaced_while_it_is_read_does_not_come_back(
     server: Running, reading: float
 ) -> None:
-    with Client(server.address) as client:
-        client.go("data")
-        assert client.upload("upload", "wrong.xlsx", SLOW, wait=False) < 300
-        time.sleep(reading / 4)
+    with being_read(server, reading) as client:
         assert client.upload("upload", "right.csv", b"sex,grade\nf,A\nm,B\n") < 300
         assert stays(client, "Attached: **right.csv", reading)
 
@@ -86,9 +94,6 @@ def test_a_file_that_is_replaced_while_it_is_read_does_not_come_back(
 def test_a_file_that_is_taken_out_while_it_is_read_does_not_come_back(
     server: Running, reading: float
 ) -> None:
-    with Client(server.address) as client:
-        client.go("data")
-        assert client.upload("upload", "wrong.xlsx", SLOW, wait=False) < 300
-        time.sleep(reading / 4)
+    with being_read(server, reading) as client:
         client.take_out("upload")
         assert stays(client, "wrong.xlsx** is no longer attached", reading)
