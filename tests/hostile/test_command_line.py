@@ -41,7 +41,7 @@ def run(home, capsys, caplog):
 
 @pytest.fixture(scope="module")
 def plan_text():
-    from tests.privacy.test_leaks import plan
+    from tests.privacy.canaries import plan
 
     return plan().to_toml()
 

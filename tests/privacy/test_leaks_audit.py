@@ -24,7 +24,7 @@ from core.private.ledger import Ledger
 from core.private.raw import RawTable, ReadingReport
 from core.release_log import Act, ReleaseLog
 from core.report.page import released_report
-from tests.privacy.test_leaks import ROWS, frame, needles_in, plan, traces, write
+from tests.privacy.canaries import ROWS, frame, needles_in, plan, traces, write
 
 ROOT = Path(__file__).parents[2]
 CHEAP = AuditSettings(draws=20, permutations=20, learners=("logistic",))
