@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import LedgerError
 from pages.shared import house
-from pages.shared.project import KEY
+from pages.shared.project import KEY, Run, fresh
 from tests.app.conftest import ROOT, go
 from tests.app.test_data_page import STAFF, declare, declare_as, opened, release, upload, words
 
@@ -139,3 +139,14 @@ def test_visitors_wait_for_a_ledger_that_is_away_at_the_same_time(monkeypatch) -
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(visit, range(6)))
     assert monotonic() - begun - alone < 3 * alone
+
+
+def test_two_tabs_keep_what_each_of_them_paid_for(app: AppTest) -> None:
+    first = fresh()
+    first.change(draft=({"name": "age", "kind": ""},))
+    other = house.open_project(first.identity)
+    for tab, paid in ((first, "paid by the first"), (other, "paid by the other")):
+        tab.change(runs=(*tab.runs, Run(paid, "plan", "table", "id")))
+    first.change(name="renamed")
+    kept = [run.request_id for run in house.open_project(first.identity).runs]
+    assert kept == ["paid by the other", "paid by the first"], "a tab's own runs are its latest"
